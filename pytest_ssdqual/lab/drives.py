@@ -56,44 +56,19 @@ class ScaleModel:
     VENDOR, PRODUCT = "SSDQUAL", "SM300"
 
 
-@dataclass(frozen=True, slots=True)
 class Names:
     """QEMU's names of the parts of the drive at one position."""
 
-    position: int
-
-    @property
-    def media_node(self) -> str:
-        return f"media{self.position}"
-
-    @property
-    def error_node(self) -> str:
-        """Node between media and limit while the drive fails requests."""
-        return f"errors{self.position}"
-
-    @property
-    def throttle_node(self) -> str:
-        return f"drive{self.position}"
-
-    @property
-    def limit(self) -> str:
-        return f"limit{self.position}"
-
-    @property
-    def port(self) -> str:
-        return f"port{self.position}"
-
-    @property
-    def device(self) -> str:
-        return f"ssd{self.position}"
-
-    @property
-    def limit_path(self) -> str:
-        return f"/objects/{self.limit}"
-
-    @property
-    def device_path(self) -> str:
-        return f"/machine/peripheral/{self.device}"
+    def __init__(self, position: int) -> None:
+        self.media_node = f"media{position}"
+        #: Node between media and limit while the drive fails requests.
+        self.error_node = f"errors{position}"
+        self.throttle_node = f"drive{position}"
+        self.limit = f"limit{position}"
+        self.limit_path = f"/objects/{self.limit}"
+        self.port = f"port{position}"
+        self.device = f"ssd{position}"
+        self.device_path = f"/machine/peripheral/{self.device}"
 
 
 def check_count(count: int) -> int:

@@ -12,65 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ssdqual.plugin import gate
-from pytest_ssdqual.plugin.fixtures import (
-    _ssd_campaign,
-    _ssd_inspected,
-    _ssd_rounds_definition,
-    _ssd_widths,
-    ssd_array,
-    ssd_explore,
-    ssd_geometry,
-    ssd_health,
-    ssd_inspection,
-    ssd_intact,
-    ssd_integrity,
-    ssd_lot,
-    ssd_read_back,
-    ssd_rebuild,
-    ssd_rounds,
-    ssd_run,
-    ssd_runs,
-    ssd_saturation,
-    ssd_self_test,
-    ssd_sla,
-    ssd_steady,
-    ssd_sweep,
-    ssd_workload,
-    ssd_workload_set,
-)
+from pytest_ssdqual.plugin import fixtures, gate
 from pytest_ssdqual.plugin.options import declare, settings
 from pytest_ssdqual.plugin.stash import COLLECTED, QUALIFICATION, RUN, WRONG_MARKS
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-__all__ = [
-    "_ssd_campaign",
-    "_ssd_inspected",
-    "_ssd_rounds_definition",
-    "_ssd_widths",
-    "ssd_array",
-    "ssd_explore",
-    "ssd_geometry",
-    "ssd_health",
-    "ssd_inspection",
-    "ssd_intact",
-    "ssd_integrity",
-    "ssd_lot",
-    "ssd_read_back",
-    "ssd_rebuild",
-    "ssd_rounds",
-    "ssd_run",
-    "ssd_runs",
-    "ssd_saturation",
-    "ssd_self_test",
-    "ssd_sla",
-    "ssd_steady",
-    "ssd_sweep",
-    "ssd_workload",
-    "ssd_workload_set",
-]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -86,6 +33,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     for line in declare.MARKERS:
         config.addinivalue_line("markers", line)
+    config.pluginmanager.register(fixtures, "ssdqual-fixtures")
     gate.register(config)
     if settings.active(config):
         from pytest_ssdqual.plugin.session import controller

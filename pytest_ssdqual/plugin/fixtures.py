@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ssdqual.plugin.stash import EVIDENCE, QUALIFICATION, RUN
+from pytest_ssdqual.plugin.stash import QUALIFICATION, RUN, note
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.judging.health import DrivesHealth
@@ -70,14 +70,18 @@ def _ssd_rounds_definition() -> Rounds | None:
 def _ssd_campaign(pytestconfig: pytest.Config) -> Iterator[Campaign]:
     """The machine under test with its drives leased to this run; all other fixtures use it."""
     from pytest_ssdqual.plugin.watch import observers
+    from pytest_ssdqual.rig.observe.live_stats import Live
 
     run, plugins = pytestconfig.stash[RUN], pytestconfig.pluginmanager
     # "worker-events" on xdist's workers.
     take = next(
         found for name in ("controller", "worker-events") if (found := plugins.get_plugin(f"ssdqual-{name}"))
     ).take
-    watch = partial(observers.live_of, report=take, period_s=run.glance_s)
-    with run.campaign(observers.begun(take), observers.looked(take), watch) as campaign:
+    with run.campaign(
+        observers.begun(take),
+        observers.looked(take),
+        lambda machine: Live(take, getattr(machine, "line_process", None), run.glance_s),
+    ) as campaign:
         yield campaign
 
 
@@ -97,8 +101,7 @@ def ssd_inspection(request: pytest.FixtureRequest, _ssd_inspected: InspectedBay)
     """
     from pytest_ssdqual.plugin.judging.inspection import Inspection
 
-    note = request.node.stash.setdefault(EVIDENCE, []).append
-    return Inspection(request.config.stash[RUN], _ssd_inspected, note)
+    return Inspection(request.config.stash[RUN].qualification, _ssd_inspected, partial(note, request))
 
 
 @pytest.fixture
@@ -207,7 +210,7 @@ def ssd_intact(request: pytest.FixtureRequest, ssd_rebuild: Rebuild) -> Intact:
 
     run = request.config.stash[QUALIFICATION]
     evidence = of_rebuild(ssd_rebuild, protocol=run.protocol.name, acceptance=run.acceptance)
-    request.node.stash.setdefault(EVIDENCE, []).append(evidence)
+    note(request, evidence)
     return ssd_rebuild.intact
 
 
@@ -247,7 +250,7 @@ def ssd_integrity(request: pytest.FixtureRequest, _ssd_campaign: Campaign, ssd_g
     from pytest_ssdqual.plugin.searches.integrity import survive
 
     found, evidence = survive(request, _ssd_campaign, ssd_geometry)
-    request.node.stash.setdefault(EVIDENCE, []).append(evidence)
+    note(request, evidence)
     return found
 
 

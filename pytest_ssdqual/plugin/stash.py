@@ -23,3 +23,8 @@ COLLECTED: pytest.StashKey[list[pytest.Item]] = pytest.StashKey()
 EVIDENCE: pytest.StashKey[list[Evidence]] = pytest.StashKey()
 #: On an item: the number of those that its reports have carried so far.
 SENT: pytest.StashKey[int] = pytest.StashKey()
+
+
+def note(request: pytest.FixtureRequest, evidence: Evidence) -> None:
+    """Add evidence to that of the test that requests the fixture."""
+    request.node.stash.setdefault(EVIDENCE, []).append(evidence)

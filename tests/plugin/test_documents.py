@@ -9,7 +9,7 @@ import pytest
 from support.documents.reference_tables import ROOT, declared_now
 from support.documents.reference_tables import commands as commands_table
 
-from pytest_ssdqual import plugin
+from pytest_ssdqual.plugin import fixtures
 from pytest_ssdqual.plugin.options import ansible, declare
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -73,7 +73,7 @@ def test_options_ini_values_marks_and_fixtures_that_are_named_exist(name: str) -
     assert set(OPTION.findall(text)) <= {each.name for each in there.options}
     named = {each for each in INI.findall(text) if not each.startswith(ansible.LABEL)}
     marks = {re.split(r"\W", line)[0] for line in declare.MARKERS}
-    assert named - set(ansible.SSD_VARIABLES) - marks - set(plugin.__all__) <= {ini for ini, *_ in there.inis}
+    assert named - set(ansible.SSD_VARIABLES) - marks - vars(fixtures).keys() <= {ini for ini, *_ in there.inis}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,8 +8,7 @@ import pytest
 from support.documents import reference_tables as reference
 
 import pytest_ssdqual
-from pytest_ssdqual import plugin
-from pytest_ssdqual.plugin import hookspecs
+from pytest_ssdqual.plugin import fixtures, hookspecs
 from pytest_ssdqual.plugin.options import declare
 
 HEADINGS = re.compile(r"^### `([\w.]+)", re.MULTILINE)
@@ -45,7 +44,7 @@ def test_what_help_and_markers_print_is_in_the_document(pytester: pytest.Pyteste
 
 
 def test_every_fixture_hook_and_public_name_has_its_place() -> None:
-    assert sorted(headings("fixtures")) == sorted(name for name in plugin.__all__ if not name.startswith("_"))
+    assert sorted(headings("fixtures")) == sorted(name for name in vars(fixtures) if name.startswith("ssd_"))
     assert headings("names") == pytest_ssdqual.__all__
     assert headings("hooks") == [name for name in vars(hookspecs) if name.startswith("pytest_ssdqual_")]
 

@@ -39,7 +39,7 @@ from pytest_ssdqual.rig.md import members
 
 if TYPE_CHECKING:
     from pytest_ssdqual.lab.drives import ScaleModel
-    from pytest_ssdqual.lab.vm import Reach, Vm
+    from pytest_ssdqual.lab.vm import Vm
 
 #: Drives in a sentence.
 MOST_NAMED = 8
@@ -192,18 +192,16 @@ def _refused(
         topology, matches, settings.consents, uuids,
         unchecked=settings.unchecked, of_several=settings.is_of_several,
     )  # fmt: skip
-    return (*refused, *_refused_by_site(drives, refuse))
+    by_site = [
+        refusals.Refusal(drive.describe(), tuple(reasons), kname=drive.kname)
+        for drive in drives
+        if (reasons := refuse(drive))
+    ]
+    return (*refused, *by_site)
 
 
 def _contents(topology: Topology, drives: Sequence[Drive]) -> dict[str, Content]:
     return {drive.kname: consent.content(topology, drive.kname) for drive in drives}
-
-
-def _refused_by_site(drives: Sequence[Drive], refuse: Callable[[Drive], list[str]]) -> Iterator[refusals.Refusal]:
-    """Yield the refusals of the site's hook."""
-    for drive in drives:
-        if reasons := refuse(drive):
-            yield refusals.Refusal(drive.describe(), tuple(reasons), kname=drive.kname)
 
 
 def _require_none(refused: Sequence[refusals.Refusal]) -> None:
@@ -413,7 +411,11 @@ def _boot_lab(devices: Devices, count: int, stack: ExitStack) -> tuple[ssh.SshTa
 
     with usage_error(LabUnavailable, LabFailed):
         booted = stack.enter_context(lab.start(count, first=devices.first, slow=devices.slow, release=devices.release))
-    return lab_target(booted.ssh), ("/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_SSDQ????",), lambda: lab_switch(booted)
+    reach = booted.ssh
+    target = ssh.SshTarget(
+        f"{reach.user}@{reach.host}", (*reach.options, "-p", str(reach.port), "-i", str(reach.identity)), name="lab"
+    )
+    return target, ("/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_SSDQ????",), lambda: lab_switch(booted)
 
 
 def lab_switch(vm: Vm) -> None:
@@ -450,10 +452,3 @@ def _imagined(model: ScaleModel) -> Drive:
         firmware=None, size_bytes=model.size_bytes, logical_block_bytes=512, physical_block_bytes=512,
         rotational=False, transport="nvme",
     )  # fmt: skip
-
-
-def lab_target(reach: Reach) -> ssh.SshTarget:
-    """Return the ssh target of the lab."""
-    return ssh.SshTarget(
-        f"{reach.user}@{reach.host}", (*reach.options, "-p", str(reach.port), "-i", str(reach.identity)), name="lab"
-    )

@@ -10,18 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ssdqual.plugin.options.device_address import Devices
+from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.report.run_folder.manifest import ExpectedDrives
-
-if TYPE_CHECKING:
-    from pytest_ssdqual.plugin.options.device_address import Devices
-    from pytest_ssdqual.plugin.session.qualification import Qualification
-    from pytest_ssdqual.rig.drives.survey import Drive
+from pytest_ssdqual.rig.drives.survey import Drive
 
 #: Number of names in a sentence, and of names that one pattern with brackets expands to.
 MOST_NAMED, MOST_EXPANDED = 24, 512

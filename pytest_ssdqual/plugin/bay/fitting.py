@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.qual.inspection.limits import CAPACITY_TOLERANCE, matches
 from pytest_ssdqual.qual.names import named
+from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.units import format_capacity
+from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard import refusals
-
-if TYPE_CHECKING:
-    from pytest_ssdqual.plugin.session.qualification import Qualification
-    from pytest_ssdqual.qual.spec.spec import Spec
-    from pytest_ssdqual.rig.drives.survey import Drive
 
 #: Number of drives in a sentence.
 MOST_NAMED = 8

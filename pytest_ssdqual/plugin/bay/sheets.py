@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ssdqual.plugin.bay.bay import Bay
 from pytest_ssdqual.plugin.options.values import usage_error
+from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.qual.inspection.limits import CAPACITY_TOLERANCE
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.spec import spec as specs
@@ -18,11 +19,7 @@ from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.combined import combine
 from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.spec import Spec
-
-if TYPE_CHECKING:
-    from pytest_ssdqual.plugin.bay.bay import Bay
-    from pytest_ssdqual.plugin.session.qualification import Qualification
-    from pytest_ssdqual.rig.drives.survey import Drive
+from pytest_ssdqual.rig.drives.survey import Drive
 
 #: Spec of the lab's drives; their model does not identify them, as all of QEMU's NVMe drives have the same one.
 LAB_SPEC = "ssdqual-sm300"

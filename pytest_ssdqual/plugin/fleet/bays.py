@@ -14,7 +14,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -24,6 +23,7 @@ from pytest_ssdqual.plugin.options.settings import Settings
 from pytest_ssdqual.plugin.options.values import usage_error
 from pytest_ssdqual.plugin.session import artefacts
 from pytest_ssdqual.plugin.session.bay_start import STOPPED, BayStart
+from pytest_ssdqual.plugin.session.recorder import Recorder
 from pytest_ssdqual.plugin.session.resume import budget_s
 from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.plugin.session.stop import end_in_order
@@ -39,15 +39,11 @@ from pytest_ssdqual.report.run_folder.records import WorsenedDrive
 from pytest_ssdqual.report.run_summary.run_view import OF_TESTS
 from pytest_ssdqual.report.run_summary.unresolved import unresolved
 from pytest_ssdqual.report.terminal import summary
+from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.guard import consent, refusals
 from pytest_ssdqual.rig.guard.consent import Consent
 from pytest_ssdqual.rig.machine.interrupts import put_off
 from pytest_ssdqual.rig.machine.machine import RigError, utc_now
-
-if TYPE_CHECKING:
-    from pytest_ssdqual.plugin.session.recorder import Recorder
-    from pytest_ssdqual.rig.drives.topology import Drive
-
 
 #: Number of bays that are opened at once; opening is mostly waiting for machines.
 AT_ONCE = 16

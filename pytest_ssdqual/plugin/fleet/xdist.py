@@ -97,11 +97,6 @@ def last_line(traceback: str) -> str:
     return safe_text.line(lines[-1].removeprefix("E ").strip()) if lines else ""
 
 
-def tell_refusal(config: pytest.Config, sentence: str) -> None:
-    """Send the controller why the worker of the only bay runs no test: xdist does not send usage errors."""
-    config.hook.pytest_collectreport(report=pytest.CollectReport("ssdqual", "failed", sentence, []))
-
-
 def take_time_to_end(config: pytest.Config) -> None:
     """Give an interrupted worker time to end in order."""
     for _, plugin in config.pluginmanager.list_name_plugin():  # get_plugins() requires hashable plugins
@@ -115,13 +110,8 @@ def _patient(wait: Callable[[float | None], bool], timeout: float | None = None)
     return wait(ENDING_S if timeout == HASTY_S else timeout)
 
 
-def send_home(config: pytest.Config) -> None:
-    """Register hooks on a worker without a bay: it collects nothing."""
-    config.pluginmanager.register(IdleWorker(), "ssdqual-idle")
-
-
 class IdleWorker:
-    """Hooks of a worker without a bay."""
+    """Hooks of a worker without a bay: it collects nothing."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> bool:
@@ -147,10 +137,13 @@ class FleetController:
         #: Reason of the early end of a worker, if it could send one.
         self._why: dict[object, str] = {}
 
+    @property
+    def _session(self) -> Any:  # noqa: ANN401 (xdist's ``DSession``)
+        return self._config.pluginmanager.get_plugin("dsession")
+
     @pytest.hookimpl
     def pytest_configure_node(self, node: WorkerController) -> None:
-        session: Any = self._config.pluginmanager.get_plugin("dsession")
-        session.nodemanager.EXIT_TIMEOUT = ENDING_S
+        self._session.nodemanager.EXIT_TIMEOUT = ENDING_S
         bay = self._scheduler.take(node)
         run = None if bay is None else self._runs[bay]
         node.workerinput[KEY] = run.qualification.to_worker(run.glance_s) if run else IDLE
@@ -172,7 +165,7 @@ class FleetController:
     @pytest.hookimpl
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: object) -> object:
         if len(self._runs) > 1:
-            session: Any = config.pluginmanager.get_plugin("dsession")
+            session = self._session
             session.worker_internal_error = self._internal_error
             session.triggershutdown = partial(self._shut_down, session.triggershutdown)
         return self._scheduler
@@ -201,8 +194,7 @@ class FleetController:
         shut_down()
 
     def _next_worker(self, node: Any) -> None:  # noqa: ANN401 (xdist's own)
-        session: Any = self._config.pluginmanager.get_plugin("dsession")
-        session._clone_node(node)
+        self._session._clone_node(node)
         node.gateway.exit()  # the idle process would hold memory
 
     def _served(self, bay: str) -> None:
@@ -219,13 +211,11 @@ class FleetController:
     @property
     def _is_stopped(self) -> bool:
         """True after -x, --maxfail, or the interrupt of a worker."""
-        session: Any = self._config.pluginmanager.get_plugin("dsession")
-        return bool(session.shouldstop)
+        return bool(self._session.shouldstop)
 
     def _internal_error(self, node: WorkerNode, formatted_error: str) -> None:
         """Replaces ``DSession.worker_internal_error``, which ends the run of all bays. The worker ends in order."""
-        session: Any = self._config.pluginmanager.get_plugin("dsession")
-        session.report_line(safe_text.lines(f"INTERNALERROR> {formatted_error}", LONGEST))
+        self._session.report_line(safe_text.lines(f"INTERNALERROR> {formatted_error}", LONGEST))
         self._why[node] = last_line(formatted_error) or "an internal error"
 
     def _lost(self, node: WorkerNode, bay: str, tests: Sequence[str], during: str) -> None:

@@ -63,8 +63,9 @@ class Anchored:
         """Return whose curves a limit is made from, as a clause."""
         if self.missed:
             drives = len({each.drive for each in self.missed})
+            worst = min(self.missed, key=lambda missed: missed.share)
             miss = "1 drive misses" if drives == 1 else f"{drives} drives miss"
-            return f"its drives could do if all met {sheet}, which {miss}: {min(self.missed, key=_share_of)}"
+            return f"its drives could do if all met {sheet}, which {miss}: {worst}"
         drives_of = "its drives" if self.doubts else f"drives that meet {sheet}"
         return f"{drives_of} can do by their own curves"
 
@@ -175,7 +176,3 @@ def _factors(missed: Sequence[MissedAnchor]) -> Mapping[str, float]:
     for each in missed:
         factors[each.drive] = max(factors.get(each.drive, 1.0), 1 / max(each.share, LEAST_SHARE))
     return factors
-
-
-def _share_of(missed: MissedAnchor) -> float:
-    return missed.share

@@ -57,7 +57,12 @@ class EvidenceBuilder:
         alone = [_part(each) for each in verdicts if each.subject.drive]
         whole = self._whole(found, judged, alone, verdict.subject.drive, in_percent=verdict.reference is not None)
         if len({each.limit.bound for each in verdicts}) > 1:
-            whole = replace(whole, members=tuple(map(_with_bound, whole.members, verdicts)))
+            # Each drive has the limit of its own sheet.
+            members = tuple(
+                replace(part, figures={**part.figures, "limit": each.limit.bound})
+                for part, each in zip(whole.members, verdicts, strict=False)
+            )
+            whole = replace(whole, members=members)
         more = figures.of_exceedance(verdict.slower) if verdict.slower else {}
         since = evidence.of_since(verdict.reference) if isinstance(verdict.reference, BaselineReference) else None
         relative_to = str(verdict.reference) if isinstance(verdict.reference, Workload) else ""
@@ -207,11 +212,6 @@ def _part(verdict: Verdict) -> Part:
     """Return the value and the outcome of one of several drives."""
     values = {**_value(verdict.estimate), **_p_value(verdict)}
     return Part(verdict.subject.drive, values, Finding(verdict.outcome.value))
-
-
-def _with_bound(part: Part, verdict: Verdict) -> Part:
-    """Return the part of a drive with the limit of its own sheet."""
-    return replace(part, figures={**part.figures, "limit": verdict.limit.bound})
 
 
 def _part_left_out(drive: LeftOutDrive) -> Part:

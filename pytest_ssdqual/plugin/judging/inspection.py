@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ssdqual.plugin.judging.sla import Inconclusive
 from pytest_ssdqual.plugin.plan import applicability
+from pytest_ssdqual.plugin.session.qualification import Qualification
+from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.qual.inspection import checks
 from pytest_ssdqual.qual.inspection import verdict as inspection
 from pytest_ssdqual.qual.inspection.checks import Answer
@@ -18,15 +20,10 @@ from pytest_ssdqual.qual.inspection.record import InspectionRecord
 from pytest_ssdqual.qual.inspection.verdict import InspectionVerdict
 from pytest_ssdqual.qual.names import choice
 from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.evidence.inspection import of_inspection
 from pytest_ssdqual.rig.drives import inspection as reader
 from pytest_ssdqual.rig.machine.machine import RigError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pytest_ssdqual.plugin.session.state import BayRun
-    from pytest_ssdqual.report.evidence.evidence import Evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,25 +55,25 @@ def inspect(run: BayRun) -> InspectedBay:
     return InspectedBay(tuple(read[drive.path][0] for drive in found.bay.drives), tuple(raw))
 
 
+@dataclass(frozen=True, slots=True)
 class Inspection:
     """Judges the inspected drives, one check at a time."""
 
-    def __init__(self, run: BayRun, bay: InspectedBay, note: Callable[[Evidence], None]) -> None:
-        self._found = run.qualification
-        self._bay = bay
-        self._note = note
+    found: Qualification
+    bay: InspectedBay
+    note: Callable[[Evidence], None]
 
     @property
     def drives(self) -> tuple[InspectionRecord, ...]:
         """What each drive reported."""
-        return self._bay.drives
+        return self.bay.drives
 
     def _judge(self, check: str) -> InspectionVerdict:
         """Judge each drive by its own sheet; drives are compared with those that have the same one."""
-        spec = self._found.spec
+        spec = self.found.spec
         groups: dict[str, list[InspectionRecord]] = {}
         limits: dict[str, InspectionTable] = {}
-        for drive, record in zip(self._found.bay.drives, self.drives, strict=True):
+        for drive, record in zip(self.found.bay.drives, self.drives, strict=True):
             own = spec.of(drive.name)
             limits[own.key] = own.inspection
             groups.setdefault(own.key, []).append(record)
@@ -91,15 +88,15 @@ class Inspection:
         """
         if check not in checks.CHECKS:
             raise pytest.UsageError(f"ssd_inspection has no check {check!r}; {choice(check, checks.CHECKS, 'checks')}")
-        found = self._found
+        found = self.found
         verdict = self._judge(check)
         if verdict.answer is Answer.ABSENT:
             applicability.skip(verdict.sentence)
         evidence = of_inspection(
             verdict, source=f"table inspection of {found.spec.key}", protocol=found.protocol.name,
-            acceptance=found.acceptance, raw=self._bay.raw,
+            acceptance=found.acceptance, raw=self.bay.raw,
         )  # fmt: skip
-        self._note(evidence)
+        self.note(evidence)
         if verdict.answer is Answer.UNLIMITED:
             pytest.skip(f"{found.spec.name} has no limit: {verdict.sentence}")
         if verdict.answer is Answer.UNKNOWN:

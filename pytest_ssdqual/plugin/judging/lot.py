@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
 from pytest_ssdqual.plugin.judging.sla import Sla
@@ -15,12 +17,12 @@ from pytest_ssdqual.qual.stats.estimate import CannotJudge
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
 
+@dataclass(frozen=True, slots=True)
 class Lot:
     """Judges each drive by the promises of the spec, and the lot by the spec's sampling plan."""
 
-    def __init__(self, plan: Plan, sla: Sla) -> None:
-        self._plan = plan
-        self._sla = sla
+    plan: Plan
+    sla: Sla
 
     def judge(self, what: str | Measured, run: Measured | None = None, /) -> LotVerdict:
         """Return the verdict on the lot, of which each drive must meet the promise; arguments as of ``ssd_sla.judge``.
@@ -29,16 +31,16 @@ class Lot:
         test is skipped. Raises ``Inconclusive`` if the verdict depends on inconclusive drives, ``InvalidMeasurement``
         if a drive or, by this plan, the lot cannot be judged.
         """
-        wanted, judged = self._sla.asked(what, run)
+        wanted, judged = self.sla.asked(what, run)
         if wanted.scope is not Scope.RUN:
             raise pytest.UsageError(f"{wanted} is not a claim about single drives; judge a lot by one that is")
-        verdicts = self._sla.verdicts(wanted, judged)
+        verdicts = self.sla.verdicts(wanted, judged)
         try:
-            verdict = lot.judge(wanted, self._plan, verdicts, self._sla.left_out(judged))
+            verdict = lot.judge(wanted, self.plan, verdicts, self.sla.left_out(judged))
         except CannotJudge as error:
             about = f"{wanted.label} of the lot of {judged.subject}"
             raise InvalidMeasurement(f"{about} cannot be judged: {error}") from error
-        self._sla.publish(verdict, self._sla.builder.of_lot(judged, verdict), self._sla.ended(judged))
+        self.sla.publish(verdict, self.sla.builder.of_lot(judged, verdict), self.sla.ended(judged))
         return verdict
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 
@@ -15,7 +15,7 @@ from pytest_ssdqual.plugin.judging.chain import Chain, ChainedLimit
 from pytest_ssdqual.plugin.judging.evidence_builder import EvidenceBuilder, worst
 from pytest_ssdqual.plugin.judging.siblings import Siblings
 from pytest_ssdqual.plugin.plan import applicability, marks
-from pytest_ssdqual.plugin.stash import EVIDENCE, RUN
+from pytest_ssdqual.plugin.stash import RUN, note
 from pytest_ssdqual.qual.explore.search import WorkloadSearch
 from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
 from pytest_ssdqual.qual.measured.left_out import LeftOutDrive, describe
@@ -42,53 +42,40 @@ from pytest_ssdqual.rig.campaign.campaign import Campaign
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
 Measure = Callable[[Geometry, Workload], Measured]
+#: What is judged in per cent of which reference, and its percentage.
+Ratio = tuple[Subject, Workload | BaselineReference, Estimate]
 
 
 class Inconclusive(InvalidMeasurement):
     """The confidence interval contains the limit: neither pass nor fail, and never green."""
 
 
+@dataclass(slots=True)
 class Sla:
     """Judges measurements by the promises of the spec, and records all evidence."""
 
-    def __init__(
-        self,
-        spec: Spec,
-        inconclusive: str,
-        builder: EvidenceBuilder,
-        note: Callable[[Evidence], None],
-        measure: Measure,
-        baseline: Baseline | None = None,
-        promised: Collection[Claim] = (),
-        attributor: Attributor | None = None,
-        siblings: Siblings | None = None,
-        left_out: Callable[[Judgeable], Sequence[LeftOutDrive]] = lambda judged: (),
-        ended: Callable[[Judgeable], str] = lambda judged: "",
-        foreign: Callable[[Subject], str] = lambda judged: "",
-        chain: Chain | None = None,
-    ) -> None:
-        """``inconclusive`` is the report of an inconclusive verdict: ``error`` or ``skip``.
-
-        ``measure`` measures the reference of a promise that compares with another workload; ``baseline`` is the earlier
-        run that promises may be in per cent of. ``promised`` are the claims that the test declares. ``attributor`` and
-        ``siblings`` find causes of broken promises, of arrays and of drives side by side. ``left_out`` finds the drives
-        side by side that a measurement is without; ``ended`` returns why a measurement ended before it was decided, or
-        nothing; ``foreign`` why the result is not the test's own. ``chain`` has the limits of arrays by their members;
-        None if the bare drives are not measured.
-        """
-        self._spec = spec
-        self._inconclusive = inconclusive
-        self.builder = builder
-        self._note = note
-        self._measure = measure
-        self._baseline = baseline
-        self._promised = frozenset(promised)
-        self._attributor = attributor
-        self._siblings = siblings
-        self.left_out = left_out
-        self.ended = ended
-        self._foreign = foreign
-        self._chain = chain
+    spec: Spec
+    #: The report of an inconclusive verdict: ``error`` or ``skip``.
+    inconclusive: str
+    builder: EvidenceBuilder
+    note: Callable[[Evidence], None]
+    #: Measures the reference of a promise that compares with another workload.
+    measure: Measure
+    #: The earlier run that promises may be in per cent of.
+    baseline: Baseline | None = None
+    #: The claims that the test declares.
+    promised: Collection[Claim] = ()
+    #: These find causes of broken promises, of arrays and of drives side by side.
+    attributor: Attributor | None = None
+    siblings: Siblings | None = None
+    #: Finds the drives side by side that a measurement is without.
+    left_out: Callable[[Judgeable], Sequence[LeftOutDrive]] = lambda judged: ()
+    #: Returns why a measurement ended before it was decided, or nothing.
+    ended: Callable[[Judgeable], str] = lambda judged: ""
+    #: Returns why the result is not the test's own.
+    foreign: Callable[[Subject], str] = lambda judged: ""
+    #: Has the limits of arrays by their members; None if the bare drives are not measured.
+    chain: Chain | None = None
 
     @classmethod
     def of(cls, request: pytest.FixtureRequest) -> Sla:
@@ -115,9 +102,9 @@ class Sla:
             group=str(rounds or parameters.get("ssd_workload_set", "")),
             loop=(lambda: request.getfixturevalue("ssd_rounds")) if rounds else None,
         )
-        note, promised = request.node.stash.setdefault(EVIDENCE, []).append, marks.promised(request.node)
         return cls(
-            found.spec, found.settings.inconclusive, builder, note, reference, found.baseline, promised,
+            found.spec, found.settings.inconclusive, builder, partial(note, request), reference, found.baseline,
+            marks.promised(request.node),
             run.attributor(lambda: request.getfixturevalue("_ssd_campaign")),
             Siblings(lambda: request.getfixturevalue("_ssd_campaign")),
             lambda judged: left_out.find(judged, found.bay.drives, run.failures, run.failed_in),
@@ -156,7 +143,7 @@ class Sla:
         if ended:
             verdict = verdicts.with_remark(verdict, ended)
         verdict = left_out.without(verdict, lost)
-        if verdict.outcome is Outcome.BOUNDED and len(self._promised) > 1:
+        if verdict.outcome is Outcome.BOUNDED and len(self.promised) > 1:
             # The skip of a bounded promise would leave the other claims of the test without a verdict.
             verdict = replace(verdict, outcome=Outcome.INCONCLUSIVE)
         self.publish(verdict, self.builder.of_verdicts(judged, found, verdict), ended)
@@ -169,12 +156,12 @@ class Sla:
         and for a result of another array or workload than the test's own.
         """
         claim, judged = self._named(first, second)
-        if hasattr(judged, "subject") and (why := self._foreign(judged.subject)):
+        if hasattr(judged, "subject") and (why := self.foreign(judged.subject)):
             raise pytest.UsageError(why)
         if claim in OF_ARRAYS and judged.subject.geometry.is_side_by_side:
             applicability.skip(f"{claim.label}: needs an array; {judged.subject.geometry} has no members")
         if claim.scope is Scope.PREDICTED and isinstance(judged, Measured):
-            if no_law := self._spec.no_law(claim, (judged.geometry,), judged.workload):
+            if no_law := self.spec.no_law(claim, (judged.geometry,), judged.workload):
                 pytest.skip(f"{claim.label}: {no_law}")
             target, judged = judged.geometry, self._predicted(judged)
             if claim is Claim.TIMES_ONE_DRIVE and judged.one_drive is None:
@@ -182,8 +169,8 @@ class Sla:
                 applicability.skip(
                     f"{claim.label}: under {load} the members of {target} have another mix than one drive"
                 )
-        if claim in OF_GROWTH and isinstance(judged, Sweep) and self._attributor:
-            judged = self._attributor.expected(judged)
+        if claim in OF_GROWTH and isinstance(judged, Sweep) and self.attributor:
+            judged = self.attributor.expected(judged)
         try:
             return claim, estimators.of_kind(claim, judged)
         except NotApplicable as error:
@@ -192,26 +179,26 @@ class Sla:
     def _predicted(self, measured: Measured) -> PredictedRun:
         """Return the run beside its prediction; ``InvalidMeasurement`` if there is none."""
         where = f"{measured.geometry} {measured.workload} cannot be predicted"
-        if self._attributor is None:
+        if self.attributor is None:
             pytest.skip(f"{where}: the bare drives are not measured (ssd_members = false)")
         try:
-            return self._attributor.predicted_run(measured)
+            return self.attributor.predicted_run(measured)
         except NotApplicable as error:
             raise InvalidMeasurement(f"{where}: {error}") from error
 
     def _attributed(self, found: tuple[Verdict, ...], judged: Judgeable) -> tuple[Verdict, ...]:
         """Return the verdicts, failed ones with their cause if one can be named; that of siblings is one for all."""
         if judged.subject.geometry.is_side_by_side:
-            shared = self._siblings.cause(found, judged) if self._siblings else None
+            shared = self.siblings.cause(found, judged) if self.siblings else None
             # A path excuses only the drives that it names, and a verdict about all of them.
             excused = {"", *shared.drives} if shared and shared.culprit is Culprit.PATH and shared.drives else None
             return tuple(
                 self._with_cause(each, shared) if excused is None or each.subject.drive in excused else each
                 for each in found
             )
-        if self._attributor is None:
+        if self.attributor is None:
             return found
-        of_array = self._attributor
+        of_array = self.attributor
         return tuple(
             self._with_cause(each, of_array.cause(each, judged)) if each.outcome is Outcome.FAIL else each
             for each in found
@@ -221,16 +208,16 @@ class Sla:
         if verdict.outcome is not Outcome.FAIL or cause is None:
             return verdict
         subject = verdict.subject
-        accountable = self._spec.subject(verdict.claim, subject.geometry, subject.workload)
+        accountable = self.spec.subject(verdict.claim, subject.geometry, subject.workload)
         return verdicts.attributed(verdict, cause, accountable)
 
     def _named(self, first: str | Judgeable, second: Judgeable | None) -> tuple[Claim, Judgeable]:
-        declared = ", ".join(sorted(self._promised)) or "nothing"
+        declared = ", ".join(sorted(self.promised)) or "nothing"
         if not isinstance(first, str):
-            if len(self._promised) != 1:
+            if len(self.promised) != 1:
                 raise pytest.UsageError(f"the test declares {declared}: name one of them, as in judge(claim, ssd_run)")
-            return next(iter(self._promised)), first
-        if first not in self._promised:
+            return next(iter(self.promised)), first
+        if first not in self.promised:
             raise pytest.UsageError(
                 f"the test judges {first}, but its mark ssd_promise names {declared}; "
                 f'add @pytest.mark.ssd_promise("{first}")'
@@ -243,9 +230,9 @@ class Sla:
         """Return the verdict, or one for each drive side by side; skips the test and raises as ``judge``."""
         subject = judged.subject
         place = subject.geometry, subject.workload
-        limit = self._spec.limit(claim, *place)
-        relation = self._spec.relation(claim, *place)
-        of_baseline = self._spec.of_baseline(claim, *place)
+        limit = self.spec.limit(claim, *place)
+        relation = self.spec.relation(claim, *place)
+        of_baseline = self.spec.of_baseline(claim, *place)
         why = ""
         try:
             if limit is not None:
@@ -262,20 +249,20 @@ class Sla:
             why = str(error)
         except CannotJudge as error:
             raise InvalidMeasurement(f"{claim.label} of {subject} cannot be judged: {error}") from error
-        no_limit = self._spec.why_no_limit(claim, *place)
+        no_limit = self.spec.why_no_limit(claim, *place)
         return self._observe(claim, judged, f"{no_limit}; {why}" if why else no_limit)
 
     def _chained(self, claim: Claim, judged: Judgeable) -> ChainedLimit | None:
         """Return the limit of a measured array by its members; cells of rounds have none."""
-        if self._chain is None or self.builder.loop or not isinstance(judged, Measured):
+        if self.chain is None or self.builder.loop or not isinstance(judged, Measured):
             return None
         members = judged.runs[0].members[: judged.geometry.width - judged.geometry.missing]
-        return self._chain.limit(claim, judged.geometry, judged.workload, members)
+        return self.chain.limit(claim, judged.geometry, judged.workload, members)
 
     def _by_limit(self, claim: Claim, judged: Judgeable, limit: Limit) -> tuple[Verdict, ...]:
         """Judge by a limit in numbers; skips the test if it has none here, or if too little was measured for it."""
         subject = judged.subject
-        if no_law := self._spec.no_law(claim, subject.geometries, subject.workload):
+        if no_law := self.spec.no_law(claim, subject.geometries, subject.workload):
             self._observe(claim, judged, no_law)
         rule = self.builder.rule
         found = verdicts.judge_all(
@@ -297,7 +284,7 @@ class Sla:
             raise InvalidMeasurement(
                 f"{claim.label} of {subject} cannot be judged: {why}, and the others have no limit"
             )
-        self._observe(claim, judged, self._spec.why_no_limit(claim, subject.geometry, subject.workload))
+        self._observe(claim, judged, self.spec.why_no_limit(claim, subject.geometry, subject.workload))
 
     def publish(self, verdict: Verdict | WorkloadSearch, evidence: Evidence, ended: str = "") -> None:
         """Record the evidence; skip the test for a bounded verdict, skip it or raise ``Inconclusive`` for an
@@ -305,59 +292,61 @@ class Sla:
 
         What a budget has ``ended`` is never skipped: a run without its verdicts is not green.
         """
-        self._note(evidence)
+        self.note(evidence)
         if verdict.outcome is Outcome.BOUNDED:
             pytest.skip(repr(verdict))
         if verdict.outcome is Outcome.INCONCLUSIVE:
             is_blamed = isinstance(verdict, Verdict) and verdict.cause is not None
-            if self._inconclusive == "skip" and not is_blamed and not ended:
+            if self.inconclusive == "skip" and not is_blamed and not ended:
                 pytest.skip(repr(verdict))
             raise Inconclusive(repr(verdict))
 
     def _by_relation(self, claim: Claim, judged: Judgeable, relation: Relation) -> tuple[Verdict, ...]:
         """Judge in per cent of another workload; each drive is compared with itself."""
-        reference = self._measure(judged.subject.geometry, relation.reference)
-        limit = Limit(relation.direction, relation.percent, Unit.PERCENT, f"{relation.source}: {relation}")
-        margin = self.builder.rule.indifference_percent
+        reference = self.measure(judged.subject.geometry, relation.reference)
 
-        def ratios(share: float = 1.0) -> list[tuple[Subject, Estimate]]:
+        def ratios(share: float) -> list[Ratio]:
             own, others = (self.builder.estimates(claim, each, share) for each in (judged, reference))
             of_drive = {subject.drive: other for subject, other in others}
             if missing := [subject.drive for subject, _ in own if subject.drive not in of_drive]:
                 raise NotApplicable(f"{relation.reference} was not measured on drive {missing[0]}")
-            return [(subject, ratio(found, of_drive[subject.drive])) for subject, found in own]
+            return [(subject, relation.reference, ratio(found, of_drive[subject.drive])) for subject, found in own]
 
-        def of_drive(index: int, subject: Subject, found: Estimate) -> Verdict:
-            alone = verdicts.judge_relation(claim, subject, relation.reference, found, limit, margin)
-            again = partial(_ratio_of, ratios, index)
-            return replace(verdicts.in_family(alone, again, self.builder.family), again=again)
-
-        return tuple(of_drive(index, *each) for index, each in enumerate(ratios()))
+        return self._by_ratios(claim, ratios, relation)
 
     def _by_baseline(self, claim: Claim, judged: Judgeable, promise: BaselineLimit) -> tuple[Verdict, ...]:
         """Judge in per cent of the baseline: each drive against itself, or against the median drive of other drives."""
-        baseline, builder = self._baseline, self.builder
+        baseline, builder = self.baseline, self.builder
         if baseline is None:
             raise Missing("there is no baseline: name the earlier run with --ssd-baseline=RUN")
         like = baseline.like(judged, builder.loop() if builder.loop else None)
-        limit = Limit(promise.direction, promise.percent, Unit.PERCENT, f"{promise.source}: {promise}")
 
-        def both(share: float = 1.0) -> list[tuple[Subject, Estimate, BaselineReference]]:
+        def ratios(share: float) -> list[Ratio]:
             now, then = (builder.estimates(claim, each, share) for each in (judged, like))
             pairs = [(subject, own, *_counterpart(subject, then, claim.direction)) for subject, own in now]
             named = baseline.name, baseline.sha256
             return [
-                (subject, comparison.ratio(own, other, unit=Unit.PERCENT), BaselineReference(*named, own, other, drive))
+                (subject, BaselineReference(*named, own, other, drive), comparison.ratio(own, other, unit=Unit.PERCENT))
                 for subject, own, other, drive in pairs
             ]
 
-        def of_drive(index: int, subject: Subject, found: Estimate, since: BaselineReference) -> Verdict:
-            margin = builder.rule.indifference_percent
-            alone = verdicts.judge_relation(claim, subject, since, found, limit, margin)
-            again = partial(_ratio_of, both, index)
-            return replace(verdicts.in_family(alone, again, builder.family), again=again)
+        return self._by_ratios(claim, ratios, promise)
 
-        return tuple(of_drive(index, *each) for index, each in enumerate(both()))
+    def _by_ratios(
+        self, claim: Claim, ratios: Callable[[float], list[Ratio]], promise: Relation | BaselineLimit
+    ) -> tuple[Verdict, ...]:
+        """Judge each drive by its ratio to a reference; ``ratios`` returns those of all with a share of the error."""
+        limit = Limit(promise.direction, promise.percent, Unit.PERCENT, f"{promise.source}: {promise}")
+        margin = self.builder.rule.indifference_percent
+
+        def of_drive(index: int, *about: *Ratio) -> Verdict:
+            def again(share: float) -> Estimate:
+                return ratios(share)[index][2]
+
+            alone = verdicts.judge_relation(claim, *about, limit, margin)
+            return replace(verdicts.in_family(alone, again, self.builder.family), again=again)
+
+        return tuple(of_drive(index, *each) for index, each in enumerate(ratios(1.0)))
 
     def _observe(self, claim: Claim, judged: Judgeable, why: str) -> NoReturn:
         """Record the figure, and skip the test with the figure and the reason."""
@@ -369,7 +358,7 @@ class Sla:
             raise InvalidMeasurement(f"{claim.label} of {judged.subject} cannot be judged: {error}") from error
         if lost := describe(self.left_out(judged), judged.subject.geometry.width):
             why = f"{why}; {lost}"
-        self._note(self.builder.of_estimates(claim, judged, found))
+        self.note(self.builder.of_estimates(claim, judged, found))
         subject, estimate = worst(claim, found)
         by = f" by drive {subject.drive}" if subject.drive else ""
         pytest.skip(f"measured {estimate}{by}; {why}")
@@ -381,11 +370,6 @@ def _in_doubt(verdict: Verdict, doubt: str) -> Verdict:
         return verdict
     held_back = f"the array keeps up with its drives, of which it is not known whether they meet their sheet: {doubt}"
     return replace(verdict, outcome=Outcome.INCONCLUSIVE, held_back=held_back)
-
-
-def _ratio_of(several: Callable[[float], Sequence[tuple[Any, ...]]], index: int, share: float) -> Estimate:
-    found: Estimate = several(share)[index][1]
-    return found
 
 
 def _counterpart(

@@ -127,21 +127,29 @@ def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings |
     _require_known_ini(config)
     bays = bays or inventory.asked(config)
     if not bays:
-        _require_idle(config)
+        for name in NEED_DEVICES:
+            if config.getoption(name):
+                raise pytest.UsageError(f"{_option(name)} needs drives: add --ssd-devices or --ssd-bays")
         return None
-    _require_tests_to_run(config)
+    # Fixtures would prepare and measure the drives, and no test would judge them.
+    if config.option.setuponly and not config.option.collectonly:
+        raise pytest.UsageError(
+            "--setup-only and --setup-plan would run no test, and so judge nothing: --collect-only prints the plan"
+        )
     _require_known_place(config)
     return _of(config, bays)
 
 
 def _of(config: pytest.Config, bays: tuple[BayRequest, ...]) -> Settings:
     """Return the settings of a run with drives."""
+    # The lab's only if none has real drives.
+    default_protocol = LAB_PROTOCOL if all(bay.devices.lab is not None for bay in bays) else DEFAULT_PROTOCOL
     run_dir = config.getoption("ssd_run_dir") or config.getini("ssd_run_dir") or "ssdqual-runs"
     return Settings(
         devices=bays[0].devices,
         bays=bays,
         specs=_specs(config),
-        protocol=values.either(config, "ssd_protocol") or _default_protocol(bays),
+        protocol=values.either(config, "ssd_protocol") or default_protocol,
         arrays=_arrays(config.getoption("ssd_arrays") or config.getini("ssd_arrays")),
         consents=_consents(config),
         unchecked=_unchecked(config.getoption("ssd_unchecked")),
@@ -171,11 +179,6 @@ def _of(config: pytest.Config, bays: tuple[BayRequest, ...]) -> Settings:
         measure_unpromised=values.truth(config, "ssd_measure_unpromised"),
         smart_types=(bays[0].smart_types if len(bays) == 1 else ()) or _smart_types(config),
     )
-
-
-def _default_protocol(bays: tuple[BayRequest, ...]) -> str:
-    """Return the protocol of all bays: the lab's only if none has real drives."""
-    return LAB_PROTOCOL if all(bay.devices.lab is not None for bay in bays) else DEFAULT_PROTOCOL
 
 
 def _required_claims(config: pytest.Config) -> tuple[str, ...] | None:
@@ -210,14 +213,6 @@ def _read_only(config: pytest.Config) -> bool:
     return asked
 
 
-def _require_tests_to_run(config: pytest.Config) -> None:
-    """Raise ``pytest.UsageError`` if fixtures would prepare and measure the drives, and no test would judge them."""
-    if config.option.setuponly and not config.option.collectonly:
-        raise pytest.UsageError(
-            "--setup-only and --setup-plan would run no test, and so judge nothing: --collect-only prints the plan"
-        )
-
-
 def _require_known_place(config: pytest.Config) -> None:
     """Raise ``pytest.UsageError`` for ini values in a table that this pytest does not read.
 
@@ -240,12 +235,6 @@ def _require_known_place(config: pytest.Config) -> None:
 def _option(name: str) -> str:
     """Return an option as it is typed, by its name in pytest's configuration."""
     return "--" + name.replace("_", "-")
-
-
-def _require_idle(config: pytest.Config) -> None:
-    for name in NEED_DEVICES:
-        if config.getoption(name):
-            raise pytest.UsageError(f"{_option(name)} needs drives: add --ssd-devices or --ssd-bays")
 
 
 def _require_words(config: pytest.Config) -> None:

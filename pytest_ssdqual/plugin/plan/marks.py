@@ -467,17 +467,3 @@ def _cells(item: pytest.Item, loop: Rounds) -> Sequence[Workload]:
     if foreign:
         raise pytest.UsageError(f"{item.nodeid}: the rounds {loop} do not have the workload {foreign[0]}")
     return wanted or loop.measured
-
-
-__all__ = [
-    "NO_DRIVES",
-    "ArrayFamily",
-    "Geometry",
-    "needs_drives",
-    "own_claims",
-    "parametrize",
-    "promised",
-    "published",
-    "require_promises",
-    "selected",
-]

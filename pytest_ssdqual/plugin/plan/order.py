@@ -234,7 +234,13 @@ def _random_last(steps: Iterable[CampaignStep]) -> set[Geometry]:
     """
     chain = (StepKind.MEASURED, StepKind.REBUILD)
     return {
-        each.geometry.healthy for each in steps if each.kind in chain and each.geometry.missing and _is_random(each)
+        each.geometry.healthy
+        for each in steps
+        if each.kind in chain
+        and each.geometry.missing
+        and each.pattern
+        and isinstance(each.what, Workload)
+        and each.what.is_random
     }
 
 
@@ -273,10 +279,6 @@ def _on_conditioned_drives(steps: Iterable[CampaignStep]) -> Steps:
 def _of_pattern(pattern: str) -> tuple[bool, bool, str]:
     """Sort key of an access pattern: uniform random first, then skewed ones, then sequential."""
     return pattern.startswith("sequential"), pattern != "random", pattern
-
-
-def _is_random(step: CampaignStep) -> bool:
-    return step.pattern is not None and isinstance(step.what, Workload) and step.what.is_random
 
 
 def _place(step: CampaignStep, *, turned: bool) -> tuple[object, ...]:

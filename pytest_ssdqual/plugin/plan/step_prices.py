@@ -174,7 +174,8 @@ class Prices:
             most_s = min(limit_s, self._steps_s(most_capacities * capacity / rate))
         if least_s > limit_s:
             self._note_short_conditioning(geometry, writes, least_s, limit_s)
-        per_s = self.written(geometry, writes, 1.0) or self._assumed_written(geometry, rate)
+        assumed_per_s = 0.0 if math.isinf(rate) or not geometry.is_side_by_side else rate
+        per_s = self.written(geometry, writes, 1.0) or assumed_per_s
         return StepPrice(*(StepCost(each_s, per_s * each_s) for each_s in (min(least_s, limit_s), most_s)))
 
     def _steps_s(self, seconds: float) -> float:
@@ -189,10 +190,6 @@ class Prices:
         if self.protocol.precondition.capacities:
             return self._assumed_bytes_per_s(geometry, writes)
         return math.inf
-
-    def _assumed_written(self, geometry: Geometry, rate: float) -> float:
-        """Return bytes per second that are written at an assumed rate; 0 if nothing was assumed."""
-        return 0.0 if math.isinf(rate) or not geometry.is_side_by_side else rate
 
     def _note_short_conditioning(self, geometry: Geometry, writes: Workload, least_s: float, limit_s: float) -> None:
         takes, allowed = format_duration(least_s), format_duration(limit_s)

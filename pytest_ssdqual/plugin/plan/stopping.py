@@ -142,7 +142,7 @@ class Promises:
             widths = [each for each in alike if claim in self.asked.get((each.geometry, each.workload), ())]
             if not widths:
                 continue
-            sweep = self.predicted(Sweep(tuple(sorted((*widths, measured), key=_geometry_of))))
+            sweep = self.predicted(Sweep(tuple(sorted((*widths, measured), key=lambda each: each.geometry))))
             if not self._is_decided(claim, sweep):
                 yield f"{claim.label} of {len(widths) + 1} widths is undecided"
 
@@ -165,7 +165,3 @@ def _is_alike(other: Measured, measured: Measured) -> bool:
     """Return whether the two are widths of one sweep."""
     one, two = other.geometry, measured.geometry
     return (other.workload, one.level, one.missing) == (measured.workload, two.level, two.missing)
-
-
-def _geometry_of(measured: Measured) -> Geometry:
-    return measured.geometry

@@ -11,7 +11,6 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,6 +19,7 @@ from pytest_ssdqual.plugin.options.values import usage_error
 from pytest_ssdqual.plugin.plan import needs
 from pytest_ssdqual.plugin.plan.needs import Need
 from pytest_ssdqual.plugin.plan.stopping import OF_ONE, Promises
+from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.qual.explore import dimensions
 from pytest_ssdqual.qual.explore import search as searches
 from pytest_ssdqual.qual.explore.dimensions import Budget, Space
@@ -47,10 +47,6 @@ from pytest_ssdqual.rig.guard.label import HEAD_BYTES
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.measure.probe import CONFIRMED, EXPLORED, EXPLORED_LONGER, Probe
-
-if TYPE_CHECKING:
-    from pytest_ssdqual.plugin.session.state import BayRun
-
 
 #: hypothesis draws many workloads twice, and most in vain if the spec has few promises. A draw takes about a
 #: millisecond; after ``MOST_IN_VAIN`` draws without a new workload the search ends.
@@ -198,7 +194,9 @@ class Explorer:
             return Probed(workload, sum(spent), trouble=(str(error),))
         self._windows_s[workload] = protocol.measure.window_s
         found = self.promised.judge(measured, protocol)
-        return Probed(workload, sum(spent) or _length_s(measured), found.verdicts, found.trouble, found.unseen)
+        # A measurement of an earlier session took as long as its processes.
+        spent_s = sum(spent) or sum(run.intervals[-1].end_s for run in measured.runs if run.intervals)
+        return Probed(workload, spent_s, found.verdicts, found.trouble, found.unseen)
 
     def simplify(self, workload: Workload) -> tuple[Workload, bool]:
         """Return the simplest workload that still looks broken, and True if every simpler one was probed."""
@@ -312,11 +310,6 @@ def draw(
     )
     with suppress(NoSuchExample):
         find(values.map(space.at), condition, settings=how, random=random.Random(seed))  # noqa: S311
-
-
-def _length_s(measured: Measured) -> float:
-    """Return the duration of a measurement of an earlier session: that of its processes."""
-    return sum(run.intervals[-1].end_s for run in measured.runs if run.intervals)
 
 
 class Explore:

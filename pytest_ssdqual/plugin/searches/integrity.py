@@ -12,11 +12,13 @@ import time
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ssdqual.plugin.plan import applicability
+from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.stash import QUALIFICATION
 from pytest_ssdqual.qual.integrity import reference_model
 from pytest_ssdqual.qual.integrity.array_state import Abilities, ArrayLife
@@ -44,6 +46,7 @@ from pytest_ssdqual.qual.integrity.steps import (
 )
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry
 from pytest_ssdqual.qual.spec.protocol_rules import IntegrityRule
+from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.evidence.integrity import of_survival
 from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.rig.campaign.campaign import Campaign
@@ -55,13 +58,7 @@ from pytest_ssdqual.rig.machine.machine import RigError
 from pytest_ssdqual.rig.measure.session import Setup
 
 if TYPE_CHECKING:
-    from random import Random
-
     from hypothesis.strategies import SearchStrategy
-
-    from pytest_ssdqual.plugin.session.qualification import Qualification
-    from pytest_ssdqual.report.evidence.evidence import Evidence
-
 
 #: Weights of the kinds of steps in draws.
 WEIGHTS: dict[type[Step], int] = {
@@ -320,17 +317,18 @@ def _options(given: Sequence[object]) -> list[str]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
 class HistoryRecorder:
     """Records every history, and the shortest one that fails, in the run folder."""
 
-    def __init__(self, journal: Journal, geometry: Geometry) -> None:
-        self._journal, self._geometry = journal, geometry
+    journal: Journal
+    geometry: Geometry
 
     def keep(self, number: int, lived: IntegrityOutcome) -> None:
         """Record a history and its result."""
-        name = self._journal.keep(f"{self._geometry}-{number:03}.history", str(lived.history).encode(), FOLDER)
-        self._journal.note(
-            "history", geometry=str(self._geometry), number=number, script=name, steps_done=lived.done,
+        name = self.journal.keep(f"{self.geometry}-{number:03}.history", str(lived.history).encode(), FOLDER)
+        self.journal.note(
+            "history", geometry=str(self.geometry), number=number, script=name, steps_done=lived.done,
             compared=lived.compared, findings=len(lived.findings), remarks=lived.remarks,
         )  # fmt: skip
 
@@ -338,12 +336,12 @@ class HistoryRecorder:
         """Record the result; return it with its reproduce command, and the names of its files."""
         raw: tuple[str, ...] = ()
         if found.shortest:
-            raw = (self._journal.keep(f"{self._geometry}.history", str(found.shortest).encode(), FOLDER),)
-            argv = ["pytest", *options, f"--ssd-replay={self._journal.path / raw[0]}", test]
+            raw = (self.journal.keep(f"{self.geometry}.history", str(found.shortest).encode(), FOLDER),)
+            argv = ["pytest", *options, f"--ssd-replay={self.journal.path / raw[0]}", test]
             found = replace(found, replay=shlex.join(argv))
-        self._journal.note(
+        self.journal.note(
             "integrity",
-            geometry=str(self._geometry),
+            geometry=str(self.geometry),
             histories=found.histories,
             steps=found.steps,
             compared=found.compared,

@@ -63,7 +63,8 @@ class BayStart:
     @classmethod
     def of(cls, config: pytest.Config, settings: Settings, name: str = "") -> BayStart:
         """Load the protocol, the spec, the baseline and the past run; raises ``pytest.UsageError``."""
-        protocol = _protocol_of(settings)
+        with usage_error(ValueError, of="--ssd-protocol"):
+            protocol = protocols.load(settings.protocol)
         sheets.load(settings.specs)
         baseline, resumed = _baseline_of(settings), resume.asked_for(config, settings)
         return cls(config, settings, name, protocol, baseline, resumed)
@@ -249,11 +250,6 @@ def _require_baseline(run: Qualification) -> tuple[str, ...]:
     if found:
         raise pytest.UsageError("--ssd-baseline: " + "\n--ssd-baseline: ".join(found))
     return tuple(baseline.remarks(run.present)) if baseline else ()
-
-
-def _protocol_of(settings: Settings) -> Protocol:
-    with usage_error(ValueError, of="--ssd-protocol"):
-        return protocols.load(settings.protocol)
 
 
 def refuser(config: pytest.Config) -> Callable[[Any], list[str]]:

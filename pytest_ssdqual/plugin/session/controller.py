@@ -58,7 +58,7 @@ def configure(config: pytest.Config) -> None:
     """Begin the run on the controller, or join it on a worker."""
     worker_data = xdist.given(config)
     if worker_data == xdist.IDLE:
-        xdist.send_home(config)
+        config.pluginmanager.register(xdist.IdleWorker(), "ssdqual-idle")
         return
     if worker_data is None and xdist.is_worker(config):
         raise pytest.UsageError(NOT_INVITED)
@@ -127,7 +127,9 @@ def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
         except pytest.UsageError as error:
             items.clear()  # pytest still prints a plan
             if xdist.is_worker(config) and not run.qualification.name:
-                xdist.tell_refusal(config, str(error))
+                # The controller gets it so, because xdist does not send usage errors.
+                refusal = pytest.CollectReport("ssdqual", "failed", str(error), [])
+                config.hook.pytest_collectreport(report=refusal)
             raise
         return
     for item in filter(marks.needs_drives, items):
@@ -140,7 +142,9 @@ def _arrange(run: BayRun, items: list[pytest.Item]) -> None:
         if why := _objections(item, run.qualification):
             item.add_marker(pytest.mark.skip(reason="; ".join(why)))
     if mixed := fitting.refused_array(run.qualification):
-        _require_single_drives(items, mixed)
+        for item in marks.selected(items):
+            if any(not each.is_side_by_side for each in needs.of(item).geometries):
+                raise pytest.UsageError(f"{item.nodeid}: {mixed}")
     _require_searches(items)
     other_plugins.require_once(filter(marks.needs_drives, items))
     _require_limits(run.qualification, items)
@@ -177,13 +181,6 @@ def _require_possible(config: pytest.Config, run: BayRun) -> None:
     forecast = None if config.option.collectonly else run.forecast()
     if forecast and forecast.impossible:
         raise pytest.UsageError("; ".join(forecast.impossible))
-
-
-def _require_single_drives(items: Sequence[pytest.Item], why: str) -> None:
-    """Raise ``pytest.UsageError`` if a test that may run needs an array."""
-    for item in marks.selected(items):
-        if any(not each.is_side_by_side for each in needs.of(item).geometries):
-            raise pytest.UsageError(f"{item.nodeid}: {why}")
 
 
 def _require_limits(run: Qualification, items: Sequence[pytest.Item]) -> None:

@@ -35,7 +35,7 @@ from pytest_ssdqual.rig.drives.survey import Drive, UnusablePattern
 from pytest_ssdqual.rig.fio import engine_limits, features
 from pytest_ssdqual.rig.fio.load import IO_URING, LIBAIO
 from pytest_ssdqual.rig.guard import consent, refusals
-from pytest_ssdqual.rig.machine import facts
+from pytest_ssdqual.rig.machine import facts, scripts
 from pytest_ssdqual.rig.machine.channel import Channel
 from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS, RigError
 from pytest_ssdqual.rig.md import driver
@@ -173,7 +173,7 @@ def _examine_tools(diagnosis: Diagnosis, channel: Channel, known: Mapping[str, s
 
 def _examine_engines(diagnosis: Diagnosis, channel: Channel, engine: str) -> None:
     """Load fio's engines, and read the limits that end fio before its first I/O."""
-    script = channel.run(["sh", "-c", engine_limits.SCRIPT], check=False, repeatable=True)
+    script = scripts.answer(channel, engine_limits.SCRIPT)
     limits, _ = engine_limits.limits_in(script.text.splitlines())
     lacking = {name: features.lacks_engine(channel, name) for name in (LIBAIO, IO_URING)}
     if limits.get("kernel.io_uring_disabled") == FORBIDDEN_TO_ALL:

@@ -8,7 +8,7 @@ the call, and only the outermost hook changes the phase of an error of the call.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -37,13 +37,13 @@ IS_ERROR = "ssdqual_error"
 IS_EXPECTED = "ssdqual_expected"
 
 
+@dataclass(eq=False)
 class OutermostHooks:
     """Hooks around those of all other plugins. They are registered after the collection, because the last one wraps
     the others, and conftest files of folders are plugins, too.
     """
 
-    def __init__(self, attachments: Attachments | None) -> None:
-        self._attachments = attachments
+    attachments: Attachments | None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -77,8 +77,8 @@ class OutermostHooks:
         if getattr(report, IS_ERROR, False) and report.when == "call":
             # pytest calls it an error only outside of the call phase; JUnit then writes <error>.
             report.when = "setup"
-        if self._attachments:
-            self._attachments.attach(item, report)
+        if self.attachments:
+            self.attachments.attach(item, report)
         return report
 
 

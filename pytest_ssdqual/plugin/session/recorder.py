@@ -243,7 +243,9 @@ class Recorder:
                 findings = "; ".join(sentence for each in changed for sentence in each.sentences)
                 self._add([("health_findings", findings)] if changed else ())
                 self._close_gate_for_earlier(story)
-                self._add_used(BudgetUse.of(story.records), write_caches.states(story))
+                budget, caches = BudgetUse.of(story.records), write_caches.states(story)
+                self._add(budget.facts() if budget else ())
+                self._add([("write_cache", caches)] if caches else ())
         of_all = replace(self.run.family, claims=planned or self.run.claims)
         self.tally = tally(self.evidence, of_all, run.protocol.verdict.confidence, run.protocol.name)
         judged = JudgedTests(**self._gate.to_record(run.name), not_run=len(not_run))
@@ -324,10 +326,6 @@ class Recorder:
             # Hardware tests without promises leave no gap.
             sentences = verdict.gaps or (verdict.sentence,)
             self._close("; ".join(each.removesuffix(".") for each in sentences), is_finding=False)
-
-    def _add_used(self, budget: BudgetUse | None, caches: str) -> None:
-        self._add(budget.facts() if budget else ())
-        self._add([("write_cache", caches)] if caches else ())
 
     def status(self, of_all: int) -> int:
         """Return the exit status of this bay, from that of the session."""

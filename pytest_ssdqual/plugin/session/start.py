@@ -82,7 +82,7 @@ def join(config: pytest.Config, worker_data: Mapping[str, Any]) -> BayRun:
         found = Qualification(settings, protocol, spec, bay, None, name=worker_data["name"], sources=sources)
         return BayRun(found, ExitStack())
     folder = Path(worker_data["journal"])
-    baseline = _controllers_baseline(worker_data)
+    baseline = Baseline.read(Path(worker_data["baseline"])) if worker_data.get("baseline") else None
     resume.claim(config, folder, worker)
     journal = Journal.open(folder, worker)
     resumed = ResumedRun.of(Past.read(folder)) if worker_data["resumed"] else None
@@ -92,8 +92,3 @@ def join(config: pytest.Config, worker_data: Mapping[str, Any]) -> BayRun:
         settings, protocol, spec, bay, journal, resumed, baseline, worker_data["name"], sources=sources
     )
     return BayRun(found, ExitStack(), glance_s=worker_data["glance_s"])
-
-
-def _controllers_baseline(given: Mapping[str, Any]) -> Baseline | None:
-    """Return the controller's baseline on an xdist worker."""
-    return Baseline.read(Path(given["baseline"])) if given.get("baseline") else None

@@ -9,26 +9,22 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ssdqual.live.feed import Feed, Topic
 from pytest_ssdqual.live.server import LiveServer, PortTaken
 from pytest_ssdqual.plugin.options import settings
+from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.progress_events import BayProgress, Begun, Idle, LoadBegun, Looked, News, Now
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.units import format_value
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.html.page import REPORT
-
-if TYPE_CHECKING:
-    from pytest_ssdqual.plugin.session.qualification import Qualification
-    from pytest_ssdqual.qual.spec.spec import Spec
-    from pytest_ssdqual.report.evidence.evidence import Evidence
 
 #: Characters of one text.
 LONGEST = 2000

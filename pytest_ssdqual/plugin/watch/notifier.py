@@ -12,22 +12,19 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.watch.receivers import Receiver
 from pytest_ssdqual.plugin.watch.stalls import stall
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.notification import Notification, Occasion, redacted
+from pytest_ssdqual.qual.progress_events import RunProgress
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_folder.journal import JournalError
 from pytest_ssdqual.rig.machine.machine import utc_now
-
-if TYPE_CHECKING:
-    from pytest_ssdqual.plugin.session.qualification import Qualification
-    from pytest_ssdqual.qual.progress_events import RunProgress
 
 #: Seconds before the only other attempt; none once the run has ended.
 RETRY_S = 5.0
@@ -177,13 +174,10 @@ class Notifier:
                 safe_text.line(cause, SENTENCE_CHARACTERS),
                 status,
             )
-            self._deliver(event)
-
-    def _deliver(self, event: Notification) -> None:
-        for receiver in self._receivers:
-            earlier = [delivery for delivery in self._deliveries if delivery.receiver is receiver]
-            self._deliveries.append(Delivery(receiver, event, earlier[-1] if earlier else None, self._is_over))
-            self._deliveries[-1].start()
+            for receiver in self._receivers:
+                earlier = [delivery for delivery in self._deliveries if delivery.receiver is receiver]
+                self._deliveries.append(Delivery(receiver, event, earlier[-1] if earlier else None, self._is_over))
+                self._deliveries[-1].start()
 
     def _counts(self, bays: Iterable[str]) -> dict[str, int]:
         """Return the numbers of verdicts and errors of these bays, by name."""

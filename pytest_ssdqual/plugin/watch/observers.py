@@ -5,31 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ssdqual.plugin.session.qualification import Qualification
+from pytest_ssdqual.plugin.watch.live_page import LivePageFeed
+from pytest_ssdqual.plugin.watch.notifier import Notifier
 from pytest_ssdqual.plugin.watch.terminal import on_terminal
 from pytest_ssdqual.qual.progress_events import Begun, Idle, Looked, News
-from pytest_ssdqual.report.terminal.plan import plan_lines
+from pytest_ssdqual.report.evidence.evidence import Evidence
+from pytest_ssdqual.report.terminal.plan import PrintedPlan, plan_lines
 from pytest_ssdqual.report.terminal.progress_spool import SpoolReader, SpoolWriter
-from pytest_ssdqual.rig.observe.live_stats import Live
-
-if TYPE_CHECKING:
-    from pytest_ssdqual.plugin.session.qualification import Qualification
-    from pytest_ssdqual.plugin.watch.live_page import LivePageFeed
-    from pytest_ssdqual.plugin.watch.notifier import Notifier
-    from pytest_ssdqual.report.evidence.evidence import Evidence
-    from pytest_ssdqual.report.terminal.plan import PrintedPlan
-    from pytest_ssdqual.rig.machine.machine import Machine
 
 #: Period of live statistics for the page.
 PAGE_PERIOD_S = 1.0
-
-
-def live_of(machine: Machine, report: Callable[[News], None], period_s: float) -> Live:
-    """Return live statistics of ``machine``; none for a machine without ``line_process``."""
-    return Live(report, getattr(machine, "line_process", None), period_s)
 
 
 class Observers:

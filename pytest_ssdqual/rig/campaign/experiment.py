@@ -130,7 +130,7 @@ class Experiment:
                 for point in dict.fromkeys(todo):
                     self._end(point, error)
             self._missed[geometry] = error
-            self.setup.logbook.note("visit_missed", geometry=str(geometry), fault=str(error))
+            self.setup.note("visit_missed", geometry, fault=str(error))
             return False
         return True
 
@@ -207,7 +207,7 @@ class Experiment:
         """
         cells: dict[Point, list[Cell]] = {}
         for point, of_point in self._cells.items():
-            until = sorted((cell for cell in of_point if cell.visit <= visit), key=_visit_of)
+            until = sorted((cell for cell in of_point if cell.visit <= visit), key=lambda cell: cell.visit)
             if until:
                 cells[point] = until
         measured = visits.at_look(cells, self.setup.protocol, is_last=is_last)
@@ -244,7 +244,3 @@ class Experiment:
     def _end(self, point: Point, ending: Ending) -> None:
         self._open.remove(point)
         self.ended(self._step_of[point], ending)
-
-
-def _visit_of(cell: Cell) -> int:
-    return cell.visit

@@ -18,7 +18,7 @@ from pytest_ssdqual.rig.drives import smart_answer
 from pytest_ssdqual.rig.drives.smart_answer import at, items, statistic, whole
 from pytest_ssdqual.rig.drives.topology import AUTO_SMART, NO_SMART, Drive
 from pytest_ssdqual.rig.machine import scripts
-from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine, RigError
+from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine, RigError, ask
 
 #: One command for all drives. Compact JSON is one line; the exit status is in it, so the shell's is not needed.
 SCRIPT = scripts.text("health.sh")
@@ -105,13 +105,8 @@ def read(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, DriveHealth]
     drives = [drive for drive in drives if drive.has_health]
     if not drives:
         return {}
-    deadline_s = 30.0 + 15.0 * len(drives)
-    done = machine.run(
-        ["sh", "-c", SCRIPT, "health", *(word for drive in drives for word in (drive.smart_type, drive.path))],
-        check=False,
-        deadline_s=deadline_s,
-        repeatable=True,
-    )
+    words = [word for drive in drives for word in (drive.smart_type, drive.path)]
+    done = scripts.answer(machine, SCRIPT, "health", *words, deadline_s=30.0 + 15.0 * len(drives))
     if done.status == 127:
         raise RigError(f"smartctl is missing on {machine.name}; install smartmontools there.")
     answers = [line for line in done.text.split("\n") if line.strip()]
@@ -158,8 +153,8 @@ def emulated_among(machine: Machine, drives: Sequence[Drive]) -> frozenset[str]:
     """Return the kernel names of the drives that a hypervisor made, by model, transport, name, vendor or bus."""
     if not drives:
         return frozenset()
-    argv = ["sh", "-c", HYPERVISOR, "hypervisor", *(drive.sysfs_name for drive in drives)]
-    answers = (line.split(" ", 2) for line in machine.run(argv, check=False, repeatable=True).text.splitlines())
+    done = scripts.answer(machine, HYPERVISOR, "hypervisor", *(drive.sysfs_name for drive in drives))
+    answers = (line.split(" ", 2) for line in done.text.splitlines())
     shown = {
         words[0]
         for words in answers
@@ -173,7 +168,7 @@ def _identified(machine: Machine, drive: Drive) -> Identification:
         return Identification(drive.firmware, drive.serial)
     # The same options as in health.sh, so that a drive that is accepted here can be read when the run begins.
     argv = ["smartctl", "--json=c", "-x", "-d", drive.smart_type, drive.path]
-    done = machine.run(argv, check=False, repeatable=True)
+    done = ask(machine, argv)
     try:
         plain = read_json(done.text)
     except ValueError as problem:

@@ -11,22 +11,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.inspection.record import DriveKind, InspectedLink, InspectionRecord, Sanitizing, SelfTest
 from pytest_ssdqual.qual.strict_json import LARGEST, read_json
 from pytest_ssdqual.rig.drives import activity, error_log, health, locking, smart_answer, temperature
-from pytest_ssdqual.rig.drives.health import CRITICAL_WARNINGS
+from pytest_ssdqual.rig.drives.health import CRITICAL_WARNINGS, DriveHealth
 from pytest_ssdqual.rig.drives.locking import Locking
 from pytest_ssdqual.rig.drives.smart_answer import at, first, items, whole
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine
 from pytest_ssdqual.rig.machine.numbers import bytes_of, decimal
-
-if TYPE_CHECKING:
-    from pytest_ssdqual.rig.drives.health import DriveHealth
 
 SCRIPT = scripts.text("inspection.sh")
 #: Seconds for the whole command, and for each drive: a drive answers within one second, a bad one after many.
@@ -79,11 +76,8 @@ def read(machine: Machine, drives: Sequence[Drive]) -> dict[str, tuple[Inspectio
     Raises ``CommandFailed`` if the answer of the machine was cut short.
     """
     names = [word for drive in drives for word in (drive.sysfs_name, drive.path, drive.smart_type)]
-    done = machine.run(
-        ["sh", "-c", SCRIPT, "inspection", *names],
-        check=False,
-        deadline_s=DEADLINE_S + DEADLINE_OF_DRIVE_S * len(drives),
-        repeatable=True,
+    done = scripts.answer(
+        machine, SCRIPT, "inspection", *names, deadline_s=DEADLINE_S + DEADLINE_OF_DRIVE_S * len(drives)
     )
     answers = sections(done.text)
     if answers is None or set(answers) != set(names[::3]):

@@ -39,8 +39,7 @@ def read(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, Locking]:
     """Return the state of each drive by path; a drive whose state is unknown is left out."""
     names = [word for drive in drives for word in (drive.sysfs_name, drive.path, drive.smart_type)]
     deadline_s = DEADLINE_S + DEADLINE_OF_DRIVE_S * len(drives)
-    argv = ["sh", "-c", SCRIPT, "locking", *names]
-    lines = machine.run(argv, check=False, deadline_s=deadline_s, repeatable=True).text.splitlines()
+    lines = scripts.answer(machine, SCRIPT, "locking", *names, deadline_s=deadline_s).text.splitlines()
     answers = {line.split(" ", 1)[0]: line.split(" ", 1)[1] for line in lines if " " in line}
     states = {drive.path: _state(answers.get(drive.sysfs_name, "")) for drive in drives}
     return {path: state for path, state in states.items() if state is not None}

@@ -6,12 +6,12 @@ another host, which no count of this kernel has. What a drive does not report is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import astuple
 
 from pytest_ssdqual.qual.measured.environment import OwnCount
 from pytest_ssdqual.qual.strict_json import LARGEST, read_json
 from pytest_ssdqual.rig.drives import activity
-from pytest_ssdqual.rig.drives.smart_answer import NVME_DATA_UNIT_BYTES, at, first, statistic, whole
+from pytest_ssdqual.rig.drives.smart_answer import NVME_DATA_UNIT_BYTES, at, first, scsi_bytes, statistic, whole
 
 #: Names of the NVMe log's fields in nvme-cli and in smartctl: commands and data units, read and written.
 NVME_COUNTS = (
@@ -37,7 +37,7 @@ def count(answer: str) -> OwnCount | None:
         sector = whole(plain, "logical_block_size") or 512
         sizes = [None if each is None else each * sector for each in ata[2:]]
         return OwnCount(ata[0], ata[1], sizes[0], sizes[1], sector)
-    scsi = [_scsi_bytes(plain, way) for way in ("read", "write")]
+    scsi = [scsi_bytes(plain, way) for way in ("read", "write")]
     return None if scsi == [None, None] else OwnCount(None, None, scsi[0], scsi[1], SCSI_UNIT_BYTES)
 
 
@@ -45,14 +45,10 @@ def between(before: OwnCount | None, after: OwnCount | None) -> OwnCount | None:
     """Return what was counted between two readings; None if a count went backwards."""
     if before is None or after is None or before.unit_bytes != after.unit_bytes:
         return None
-    fields: tuple[Callable[[OwnCount], int | None], ...] = (
-        lambda each: each.read_commands, lambda each: each.write_commands, lambda each: each.read_bytes,
-        lambda each: each.write_bytes,
-    )  # fmt: skip
-    grown: list[int | None] = []
-    for field in fields:
-        earlier, now = field(before), field(after)
-        grown.append(None if earlier is None or now is None else now - earlier)
+    grown: list[int | None] = [
+        None if earlier is None or now is None else now - earlier
+        for earlier, now in zip(astuple(before)[:-1], astuple(after)[:-1], strict=True)
+    ]
     if any(each is not None and each < 0 for each in grown):
         return None
     return OwnCount(grown[0], grown[1], grown[2], grown[3], after.unit_bytes)
@@ -78,12 +74,3 @@ def _number(log: object, name: str) -> int | None:
     if isinstance(value, float) and value.is_integer() and abs(value) <= LARGEST:
         return int(value)
     return whole(log, name)
-
-
-def _scsi_bytes(plain: object, way: str) -> int | None:
-    text = at(plain, "scsi_error_counter_log", way, "gigabytes_processed")
-    try:
-        found = float(text) if isinstance(text, str | int | float) and not isinstance(text, bool) else -1.0
-    except ValueError:
-        return None
-    return round(found * 1e9) if 0 <= found <= LARGEST / 1e9 else None

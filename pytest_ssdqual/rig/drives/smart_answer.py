@@ -119,16 +119,16 @@ def data_written_bytes(plain: object) -> int | None:
         sectors = attribute(plain, "Total_LBAs_Written")
         if sectors is not None:
             return sectors * _sector_bytes(plain)
-    return _scsi_written_bytes(plain)
+    return scsi_bytes(plain, "write")
 
 
 def _sector_bytes(plain: object) -> int:
     return whole(plain, "logical_block_size") or 512
 
 
-def _scsi_written_bytes(plain: object) -> int | None:
-    """The error counter log of writes (SPC): 10^9 bytes with three decimals, which smartctl prints as text."""
-    text = at(plain, "scsi_error_counter_log", "write", "gigabytes_processed")
+def scsi_bytes(plain: object, way: str) -> int | None:
+    """The error counter log of a way (SPC): 10^9 bytes with three decimals, which smartctl prints as text."""
+    text = at(plain, "scsi_error_counter_log", way, "gigabytes_processed")
     if isinstance(text, str) and not re.fullmatch(r"\d{1,12}(\.\d{1,9})?", text, re.ASCII):
         return None
     if not isinstance(text, str | int | float) or isinstance(text, bool) or not 0 <= float(text) <= LARGEST / 1e9:

@@ -66,9 +66,8 @@ def survey(machine: Machine, candidates: Iterable[str] = ()) -> Topology:
 
 def _surveyed(machine: Machine, listed: Completed, candidates: frozenset[str], opened: frozenset[str]) -> Topology:
     nodes = [f"/dev/{kname}" for kname in sorted(opened)]
-    argv = ["sh", "-c", FACTS, "facts", PERL_PROBE, PYTHON_PROBE, *nodes]
     try:
-        facts = machine.run(argv, check=False, repeatable=True)
+        facts = scripts.answer(machine, FACTS, "facts", PERL_PROBE, PYTHON_PROBE, *nodes)
     except DeadlineExceeded:
         if silent := answers.unanswered(machine, nodes, SILENCE_S):
             raise DriveSilent("; ".join(f"{path} {clause}" for path, clause in silent.items())) from None
@@ -91,7 +90,7 @@ def expand(machine: Machine, patterns: Sequence[str]) -> tuple[Match, ...]:
     for pattern in patterns:
         if not pattern.startswith("/") or "\0" in pattern:
             raise UnusablePattern(f"{pattern!r} is not an absolute path; write for example /dev/{pattern or 'sdb'}.")
-    answer = machine.run(["sh", "-c", EXPAND, "expand", *patterns], check=False, repeatable=True)
+    answer = scripts.answer(machine, EXPAND, "expand", *patterns)
     words = [word.partition(" ") for word in answer.text.split("\0")[:-1]]
     if not words or words[-1][0] != "end":
         raise RigError(

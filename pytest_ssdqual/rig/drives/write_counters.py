@@ -51,7 +51,7 @@ def read(machine: Machine, drives: Sequence[Drive], *, smart: bool = True) -> di
     if not drives:
         return {}
     names = [drive.sysfs_name for drive in drives]
-    lines = machine.run(["sh", "-c", SCRIPT, "counters", *names], check=False, repeatable=True).text.splitlines()
+    lines = scripts.answer(machine, SCRIPT, "counters", *names).text.splitlines()
     boot_id = lines[0].removeprefix("boot ") if lines and lines[0].startswith("boot ") else ""
     host_bytes = _host_bytes(machine, drives) if smart else {}
     written = {}

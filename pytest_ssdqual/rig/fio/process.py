@@ -16,7 +16,7 @@ from pytest_ssdqual.rig.fio import acceptance, engine_limits
 from pytest_ssdqual.rig.fio.jobs import ExpectedResult, Job
 from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, FioResult, StatusReader
 from pytest_ssdqual.rig.machine import run_files, scripts
-from pytest_ssdqual.rig.machine.machine import Completed, DeadlineExceeded, Machine, RigError, Tethered
+from pytest_ssdqual.rig.machine.machine import Completed, DeadlineExceeded, Machine, RigError, Tethered, ask
 
 #: Seconds for fio's own start and end, on an emulated or busy machine.
 OVERHEAD_S = 90.0
@@ -145,8 +145,8 @@ class RunningProcess:
     def _finished(self, completed: Completed) -> FinishedProcess:
         has_read = self._packed.tell() > 0
         script = [FETCH_REST, "fetch", self.path, str(self._read_bytes)] if has_read else [FETCH, "fetch", self.path]
-        fetched = self.machine.run(["sh", "-c", *script], check=False, deadline_s=FETCH_S, repeatable=True)
-        self.machine.run(["rm", "-f", self.path], check=False, repeatable=True)
+        fetched = scripts.answer(self.machine, *script, deadline_s=FETCH_S)
+        ask(self.machine, ["rm", "-f", self.path])
         completed = self._with_limits(completed)
         packed = fetched.stdout if fetched.status == 0 else gzip.compress(b"")
         if not has_read:
@@ -158,7 +158,7 @@ class RunningProcess:
         """Add the limits that may have ended fio to its messages, if it reports that it failed."""
         if completed.status not in FAILED:
             return completed
-        limits = self.machine.run(["sh", "-c", engine_limits.SCRIPT], check=False, repeatable=True)
+        limits = scripts.answer(self.machine, engine_limits.SCRIPT)
         return replace(completed, stderr=limits.stdout + completed.stderr)
 
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 
 from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.serial_number import is_generic
@@ -56,33 +55,23 @@ class CacheChange:
         return drive.identity == self.drive or (drive.transport == "nvme" and any(shared))
 
 
+@dataclass(slots=True)
 class WriteCaches:
-    """The write caches of one run's drives, set as the protocol demands and restored.
+    """The write caches of one run's drives, set as the protocol demands and restored."""
 
-    ``earlier`` are the states in earlier sessions of a resumed run, by the drives' identities.
-    """
-
-    def __init__(
-        self,
-        machine: Machine,
-        held: HeldDrives,
-        rule: WriteCacheRule,
-        note: Note,
-        machine_id: str = "",
-        earlier: Mapping[str, CacheState] = MappingProxyType({}),
-    ) -> None:
-        self._machine = machine
-        self._held = held
-        self._rule = rule
-        self.note = note
-        self._machine_id = machine_id
-        self._earlier = earlier
-        #: Of each drive with a change that is not undone: the change, and the state that the drive reported after it.
-        self._open: dict[str, tuple[Drive, CacheChange, CacheState]] = {}
-        #: State of each drive, by identity: when the run held it first, and after ``set``.
-        self._found: dict[str, CacheState] = {}
-        self._now: dict[str, CacheState] = {}
-        self._is_set = False
+    machine: Machine
+    held: HeldDrives
+    rule: WriteCacheRule
+    note: Note
+    machine_id: str = ""
+    #: States in earlier sessions of a resumed run, by the drives' identities.
+    earlier: Mapping[str, CacheState] = field(default_factory=dict)
+    #: Of each drive with a change that is not undone: the change, and the state that the drive reported after it.
+    _open: dict[str, tuple[Drive, CacheChange, CacheState]] = field(default_factory=dict)
+    #: State of each drive, by identity: when the run held it first, and after ``set``.
+    _found: dict[str, CacheState] = field(default_factory=dict)
+    _now: dict[str, CacheState] = field(default_factory=dict)
+    _is_set: bool = False
 
     def require_set(self) -> None:
         """Set the write caches before the first step that needs the drives, unless that was done; raises as ``set``."""
@@ -96,16 +85,16 @@ class WriteCaches:
         ``LeaseLost`` before a switch without the lease; ``RigError`` if the machine is lost, or if a drive is not in
         the state that it had in the earlier sessions and the protocol leaves it as it is found.
         """
-        drives = self._held.drives
+        drives = self.held.drives
         for drive, (state, why) in zip(drives, self._read_all(drives), strict=True):
             self._require_as_before(drive, state)
             self._found.setdefault(drive.identity, state)
             now = state
-            if self._rule != AS_FOUND and state is OTHER[CacheState(self._rule)]:
-                now, why = self._switch(drive, CacheState(self._rule))
+            if self.rule != AS_FOUND and state is OTHER[CacheState(self.rule)]:
+                now, why = self._switch(drive, CacheState(self.rule))
             self._now[drive.identity] = now
-            outcome = _outcome(self._rule, state, now, why)
-            record = WriteCacheRecord(drive.identity, drive.describe(), self._rule, state, now, outcome)
+            outcome = _outcome(self.rule, state, now, why)
+            record = WriteCacheRecord(drive.identity, drive.describe(), self.rule, state, now, outcome)
             self.note("write_cache", **shallow(record))
         self._is_set = True
 
@@ -115,9 +104,9 @@ class WriteCaches:
         A reset may have returned them to their own; they are switched again. A drive that does not report its state now
         may have lost it, too. A drive that never had the state that the protocol demands is not an objection.
         """
-        if self._rule == AS_FOUND:
+        if self.rule == AS_FOUND:
             return
-        wanted = CacheState(self._rule)
+        wanted = CacheState(self.rule)
         switched = [drive for drive in drives if self._now.get(drive.identity) is wanted]
         states = list(zip(switched, self._read_all(switched), strict=True))
         lost = [drive.describe() for drive, (state, _) in states if state is OTHER[wanted]]
@@ -144,7 +133,7 @@ class WriteCaches:
         ended: RigError | None = None
         for drive, change, expected in list(self._open.values()):
             try:
-                undo(self._machine, drive, [change], self.note, self._held.require_lease_alone, expected, obstacle)
+                undo(self.machine, drive, [change], self.note, self.held.require_lease_alone, expected, obstacle)
             except RigError as error:
                 ended = ended or error
         self._open.clear()
@@ -158,23 +147,23 @@ class WriteCaches:
     def _read(self, drive: Drive) -> tuple[CacheState, str]:
         """Return the state, and why it is unknown."""
         try:
-            return write_cache.read(self._machine, drive), ""
+            return write_cache.read(self.machine, drive), ""
         except RigError as error:
             if error.ends_run:
                 raise
             return CacheState.UNKNOWN, str(error)
 
     def _require_as_before(self, drive: Drive, now: CacheState) -> None:
-        was = self._earlier.get(drive.identity)
-        if self._rule == AS_FOUND and was in OTHER and now is OTHER[was]:
+        was = self.earlier.get(drive.identity)
+        if self.rule == AS_FOUND and was in OTHER and now is OTHER[was]:
             raise RigError(
                 f"the write cache of {drive.describe()} is {now} and was {was} in the earlier session of this run; "
-                f"`{write_cache.by_hand(drive, was)}` on {self._machine.name} switches it, or begin a new run"
+                f"`{write_cache.by_hand(drive, was)}` on {self.machine.name} switches it, or begin a new run"
             )
 
     def _switch(self, drive: Drive, wanted: CacheState) -> tuple[CacheState, str]:
         """Switch a write cache that is on record as to be restored; return its state, and why it is not the other."""
-        self._held.require_lease()
+        self.held.require_lease()
         _, change, _ = self._open.get(drive.identity, (drive, None, None))
         if change is None:
             # A drive that was found as the protocol demands, and has lost that since, is restored to what was found.
@@ -183,12 +172,12 @@ class WriteCaches:
             change = CacheChange(secrets.token_hex(8), drive.identity, was, drive.all_names)
             self.note(
                 "write_cache_planned", change=change.change, drive=drive.identity, name=drive.describe(), was=was,
-                names=sorted(change.names), wanted=wanted, machine_id=self._machine_id,
+                names=sorted(change.names), wanted=wanted, machine_id=self.machine_id,
                 by_hand=write_cache.by_hand(drive, was),
             )  # fmt: skip
             self._open[drive.identity] = drive, change, CacheState.UNKNOWN
         try:
-            done = write_cache.switch(self._machine, drive, wanted)
+            done = write_cache.switch(self.machine, drive, wanted)
         except RigError as error:
             if error.ends_run:
                 raise

@@ -61,7 +61,7 @@ def names(machine: Machine, topology: Topology) -> dict[str, tuple[Naming, ...]]
 
     ``RigError`` if the answer cannot be parsed.
     """
-    done = machine.run(["sh", "-c", FILES, "named"], check=False, repeatable=True)
+    done = scripts.answer(machine, FILES, "named")
     try:
         namings = [naming for file, text in _texts(done.stdout) for naming in parse(file, text)]
     except ValueError as problem:
@@ -166,7 +166,7 @@ def _texts(answer: bytes) -> Iterator[tuple[str, str]]:
 
 def _resolved(machine: Machine, paths: list[str]) -> list[str]:
     """Device numbers as ``MAJOR:MINOR`` in decimal digits, or "" where a path leads to no block device."""
-    done = machine.run(["sh", "-c", RESOLVE, "resolve", *paths], check=False, repeatable=True)
+    done = scripts.answer(machine, RESOLVE, "resolve", *paths)
     answers = done.text.split("\0")
     if answers[-2:] != ["end", ""] or len(answers) != len(paths) + 2:
         raise RigError(

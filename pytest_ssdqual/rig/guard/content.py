@@ -41,7 +41,10 @@ def examined(
         signs: list[Signature] = []
         if sample := samples.get(f"/dev/{node.kname}"):
             uuid = arrays.get(node.kname, "")
-            owners = [label.of_array(uuid)] if uuid in own_uuids else _owners(node)
+            identity = node.wwn or node.serial
+            owners = [label.of_drive(identity)] if identity else []
+            if uuid in own_uuids:
+                owners = [label.of_array(uuid)]
             is_owned = label.is_owned(sample, owners)
             signs = list(_signs(sample, is_owned=is_owned))
             if is_owned and label.is_member(sample):
@@ -63,11 +66,6 @@ def _with_twins(topology: Topology, knames: Iterable[str]) -> list[Node]:
     known_names = [kname for kname in knames if kname in topology.nodes]
     twins = [twin.kname for kname in known_names for twin in topology.twins(kname) if twin.type == "disk"]
     return [topology.nodes[kname] for kname in sorted({*known_names, *twins})]
-
-
-def _owners(node: Node) -> list[str]:
-    identity = node.wwn or node.serial
-    return [label.of_drive(identity)] if identity else []
 
 
 def _signs(sample: DeviceSample, *, is_owned: bool) -> Iterator[Signature]:

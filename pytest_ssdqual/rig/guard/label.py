@@ -165,15 +165,14 @@ def used(machine: Machine, paths: Iterable[str], known_uuids: Collection[str]) -
         path: offset_bytes
         for uuid, members in heads.items()
         if not (
-            any(_is_labelled(head, labels | {of_array(uuid)}) for _, _, head in members)
+            any(
+                owner_of(head[:PAGE_BYTES]) in labels | {of_array(uuid)} and _is_blank(head[PAGE_BYTES:])
+                for _, _, head in members
+            )
             or all(head and _is_blank(head) for _, _, head in members)
         )
         for path, offset_bytes, _ in members
     }
-
-
-def _is_labelled(head: bytes, labels: Collection[str]) -> bool:
-    return owner_of(head[:PAGE_BYTES]) in labels and _is_blank(head[PAGE_BYTES:])
 
 
 def _is_blank(data: bytes) -> bool:
@@ -183,7 +182,7 @@ def _is_blank(data: bytes) -> bool:
 
 def _read(machine: Machine, path: str, offset_bytes: int, size_bytes: int) -> bytes:
     """Empty if it cannot be read, whole otherwise."""
-    done = machine.run(["sh", "-c", RAW, "raw", path, str(offset_bytes), str(size_bytes)], check=False, repeatable=True)
+    done = scripts.answer(machine, RAW, "raw", path, str(offset_bytes), str(size_bytes))
     try:
         data = gzip.decompress(done.stdout)
     except (OSError, EOFError) as error:

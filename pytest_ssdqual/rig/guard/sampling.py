@@ -86,8 +86,8 @@ def take(
         )
         return first | second
     seed = secrets.randbits(SEED_BITS) if seed is None else seed
-    argv = ["sh", "-c", SCRIPT, "sample", PERL, PYTHON, str(round(100 * spend_s)), str(least), str(seed), *given]
-    done = machine.run(argv, check=False, repeatable=True, deadline_s=DEADLINE_S)
+    given = [str(round(100 * spend_s)), str(least), str(seed), *given]
+    done = scripts.answer(machine, SCRIPT, "sample", PERL, PYTHON, *given, deadline_s=DEADLINE_S)
     try:
         return parse(done.stdout, list(sizes))
     except ValueError as problem:

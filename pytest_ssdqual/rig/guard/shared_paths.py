@@ -73,8 +73,8 @@ def paths(machine: Machine, drives: Sequence[Drive]) -> tuple[DrivePath, ...]:
 
     ``RigError`` if the machine does not answer.
     """
-    argv = ["sh", "-c", SCRIPT, "shared-path", *(drive.sysfs_name for drive in drives)]
-    done = machine.run(argv, check=False, deadline_s=LOOK_S, repeatable=True)
+    names = [drive.sysfs_name for drive in drives]
+    done = scripts.answer(machine, SCRIPT, "shared-path", *names, deadline_s=LOOK_S)
     try:
         return parse(done.text, drives)
     except ValueError as error:
@@ -120,9 +120,8 @@ def _upwards(place: Sequence[str], attributes: Mapping[str, Mapping[str, list[st
     for index in range(len(place) - 1, -1, -1):
         name = place[index]
         if EXPANDER.fullmatch(name):
-            yield from (
-                Shared("SAS expander", each) for each in attributes.get(name, {}).get("sas", ()) if _is_sas(each)
-            )
+            addresses = attributes.get(name, {}).get("sas", ())
+            yield from (Shared("SAS expander", each) for each in addresses if SAS_ADDRESS.fullmatch(each))
         elif ATA_PORT.fullmatch(name):
             yield Shared("SATA port multiplier on", name, boot)
         elif USB.fullmatch(name) and any(USB.fullmatch(each) for each in place[index + 1 :]):
@@ -145,10 +144,6 @@ def _kind(number: int, count: int, classes: Sequence[str]) -> str:
     if number == 0:
         return ROOT_PORT
     return "PCIe switch" if number % 2 else ""
-
-
-def _is_sas(address: str) -> bool:
-    return bool(SAS_ADDRESS.fullmatch(address))
 
 
 def _of_the_network(attributes: Mapping[str, Mapping[str, list[str]]]) -> Iterator[Shared]:

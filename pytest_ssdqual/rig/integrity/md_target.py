@@ -111,7 +111,8 @@ class MdTarget:
 
     def differs(self, history: int, stretches: Sequence[Stretch]) -> bool:
         """See ``IntegrityTarget``; reads from the members, not from md's stripe cache."""
-        self._forget_stripes()
+        if self.array.geometry.has_parity:
+            survival_pattern.empty_stripe_cache(self.setup.machine, self.array.kname)
         job = stamped_io.read(self._target, history, stretches)
         return stamped_io.differs(self._fio(job, stretches), job.expectation)
 
@@ -241,7 +242,7 @@ class MdTarget:
             setup, geometry, members, settings, zeroed=zeroed, used_bytes=self._used_bytes(members),
             later=setup.held.drives[geometry.width :],
         )  # fmt: skip
-        setup.logbook.note("array_created", uuid=array.uuid, geometry=str(geometry), size_bytes=array.size_bytes)
+        setup.note("array_created", geometry, uuid=array.uuid, size_bytes=array.size_bytes)
         return array
 
     def _used_bytes(self, members: Sequence[Drive]) -> int | None:
@@ -271,10 +272,6 @@ class MdTarget:
     def _fio(self, job: Job, stretches: Sequence[Stretch]) -> FinishedProcess:
         seconds = sum(stretch.size_bytes for stretch in stretches) / SLOWEST_BYTES_PER_S
         return process.run(self.setup.machine, job, seconds)
-
-    def _forget_stripes(self) -> None:
-        if self.array.geometry.has_parity:
-            survival_pattern.empty_stripe_cache(self.setup.machine, self.array.kname)
 
     def _agrees(self) -> bool:
         """Return True if no resync is pending: after an unclean stop, md is idle for a moment before it begins one."""

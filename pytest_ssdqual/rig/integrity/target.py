@@ -33,23 +33,18 @@ class IntegrityTarget(Protocol):
 
     def build(self, history: StepSequence) -> TargetLayout:
         """Build a new array in place of the former one."""
-        ...
 
     def abilities(self, level: RaidLevel) -> Abilities:
         """Return what steps are possible with an array of this level, and with the machine."""
-        ...
 
     def write(self, history: int, stretches: Sequence[Stretch], *, flush: bool) -> None:
         """Write all stretches; they are acknowledged when this returns."""
-        ...
 
     def differs(self, history: int, stretches: Sequence[Stretch]) -> bool:
         """Return True if a stretch reads back different data, or cannot be read."""
-        ...
 
     def read(self, offset_bytes: int, size_bytes: int) -> bytes:
         """Return the content of a range; fewer bytes if it cannot be read."""
-        ...
 
     def trim(self, offset_bytes: int, size_bytes: int) -> None: ...
     def fail(self, drive: int) -> None: ...
@@ -59,25 +54,20 @@ class IntegrityTarget(Protocol):
 
     def settle(self, missing: int) -> None:
         """Wait until no rebuild runs, and exactly ``missing`` members are missing."""
-        ...
 
     def compare(self, *, repair: bool) -> int:
         """Compare copies or parity of all members; return the number of sectors that disagree."""
-        ...
 
     def restart(self, members: Sequence[int], missing: int) -> None: ...
 
     def grow(self, drive: int) -> int:
         """Grow the array by a drive; return its new size in bytes."""
-        ...
 
     def close(self) -> None:
         """Stop the array, and erase it from its members."""
-        ...
 
     def cut(self, members: Sequence[int], missing: int, history: int, over: Stretch | None) -> PowerCutOutcome:
         """Cut the power and assemble the array again; ``over`` is overwritten meanwhile, up to ``PASSES`` times."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.names import listed
 from pytest_ssdqual.rig.machine import scripts
-from pytest_ssdqual.rig.machine.machine import Machine, RigError
+from pytest_ssdqual.rig.machine.machine import Machine, RigError, ask
 
 #: Command → the package that has it, by its name on Debian, Ubuntu, Fedora and RHEL alike.
 TOOLS = {
@@ -73,7 +73,7 @@ def missing_tools(machine: Machine, commands: Iterable[str]) -> list[str]:
 
 def _how(machine: Machine, packages: list[str]) -> str:
     """Return the command that installs packages on the machine; empty if its distribution is not known."""
-    release = machine.run(["cat", OS_RELEASE], check=False, repeatable=True).text
+    release = ask(machine, ["cat", OS_RELEASE]).text
     names = " ".join(IDS.findall(release)).split()
     command = next((INSTALL[name] for name in names if name in INSTALL), "")
     if not command:
@@ -84,6 +84,6 @@ def _how(machine: Machine, packages: list[str]) -> str:
 
 def facts(machine: Machine) -> dict[str, str]:
     """Kernel, tools and hardware, as printable text; facts that are not available are omitted."""
-    lines = machine.run(["sh", "-c", FACTS, "facts"], check=False, repeatable=True).text.splitlines()
+    lines = scripts.answer(machine, FACTS, "facts").text.splitlines()
     words = (line.split(" ", 1) for line in lines if " " in line)
     return {safe_text.line(name): safe_text.line(value) for name, value in words}

@@ -200,26 +200,21 @@ class Tethered(Protocol):
 
     def wait(self, deadline_s: float) -> Completed:
         """Wait for its end; ``DeadlineExceeded`` after ending it, ``MachineLost`` if its outcome is unknown."""
-        ...
 
     def alive(self) -> bool:
         """Return True if it runs, as far as is known."""
-        ...
 
     def rest(self, seconds: float) -> bool:
         """Wait so many seconds, or until it ends; return True if it still runs."""
-        ...
 
     def read_line(self, deadline_s: float) -> str:
         """Return the next line of its standard output; empty when it has ended.
 
         Lines are available only when it has ended, except the first one of a process that ``announces``.
         """
-        ...
 
     def cut(self, deadline_s: float = 30.0) -> Completed:
         """End it, gently first, and wait until all its processes have ended."""
-        ...
 
 
 class Machine(Protocol):
@@ -228,17 +223,14 @@ class Machine(Protocol):
     @property
     def name(self) -> str:
         """The machine's name in messages: ``localhost``, ``root@dut7``, ``lab``."""
-        ...
 
     @property
     def token(self) -> str:
         """Unique hexadecimal digits of this connection, in the names of its files on the machine."""
-        ...
 
     @property
     def generation(self) -> int:
         """Number of reconnections after a loss."""
-        ...
 
     def run(
         self,
@@ -258,23 +250,23 @@ class Machine(Protocol):
         change. A command that ``must_finish`` goes on to its own end in any case: the deadline is for waiting only, and
         ``StillRunning`` is raised if this run ends before it.
         """
-        ...
 
     def tether(self, argv: Sequence[str], *, first_signal: str = "INT", announces: bool = False) -> Tethered:
         """Start a long-lived process as root, tied to the life of this one.
 
         ``first_signal`` ends it; ``announces``: it will write a line as soon as it is ready.
         """
-        ...
 
     def unfinished(self) -> tuple[str, ...]:
         """A sentence for each command that must finish and still goes on."""
-        ...
 
     def leave_unfinished(self) -> None:
         """Wait no longer for commands that must finish: where they are awaited, ``StillRunning`` is raised."""
-        ...
 
     def close(self) -> None:
         """End what is tethered, then the connection; no command begins afterwards: ``RigError``."""
-        ...
+
+
+def ask(machine: Machine, argv: Sequence[str], deadline_s: float = 60.0) -> Completed:
+    """Run a command that changes nothing, or repeats the same change; any status is an answer."""
+    return machine.run(argv, check=False, deadline_s=deadline_s, repeatable=True)

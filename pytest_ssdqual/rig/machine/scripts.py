@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from importlib import resources
 
+from pytest_ssdqual.rig.machine.machine import Completed, Machine, ask
+
 
 def text(name: str) -> str:
     """Return the script as it is sent: without comment lines.
@@ -16,3 +18,8 @@ def text(name: str) -> str:
     """
     whole = resources.files("pytest_ssdqual").joinpath("rig", "scripts", name).read_text("utf-8")
     return "".join(line for line in whole.splitlines(keepends=True) if not line.lstrip().startswith("#")).lstrip("\n")
+
+
+def answer(machine: Machine, script: str, *words: str, deadline_s: float = 60.0) -> Completed:
+    """Run a script that only reads, with its name and its arguments; it reports by its output, not by its status."""
+    return ask(machine, ["sh", "-c", script, *words], deadline_s)

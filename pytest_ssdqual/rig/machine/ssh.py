@@ -17,7 +17,7 @@ from pathlib import Path
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.channel import Channel, last_words
-from pytest_ssdqual.rig.machine.machine import Completed, MachineLost, Observer, RigError, spelled
+from pytest_ssdqual.rig.machine.machine import Completed, Observer, RigError, spelled
 from pytest_ssdqual.rig.machine.owned_directory import OwnedDirectory
 
 #: Precede the user's configuration: ssh must not ask a question, and detects a dead peer in 15–20 s. Nothing is
@@ -63,8 +63,6 @@ PREFIX = "ssdqual-ssh-"
 #: Seconds that one attempt to reconnect may take.
 ATTEMPT_S = 20.0
 MASTER = scripts.text("ssh_master.sh")
-
-__all__ = ["MachineLost", "SshTarget", "Unreachable", "connect"]
 
 
 @dataclass(frozen=True, slots=True)

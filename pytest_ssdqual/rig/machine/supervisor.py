@@ -125,22 +125,18 @@ class SupervisorLine(Protocol):
     @property
     def generation(self) -> int:
         """Number of reconnections."""
-        ...
 
     def wrap(self, argv: Sequence[str]) -> list[str]:
         """Return the controller's argv that runs ``argv`` on the machine under test."""
-        ...
 
     def revive(self, generation: int, done: Completed) -> None:
         """Reconnect if the machine was lost by ``done``, unless that has happened since ``generation``.
 
         ``MachineLost`` if that fails.
         """
-        ...
 
     def ended(self, done: Completed) -> None:
         """Is called for every process that has ended."""
-        ...
 
 
 class TetheredProcess:
@@ -216,14 +212,19 @@ class TetheredProcess:
             self._send(b"q\n")
         if self.work:
             self._settle(StillRunning(f"{self.work.what} goes on by itself"))
-            self._drop_input()
+            with self._lock:
+                if self._process:
+                    self._close_input(self._process)  # the attachment ends on EOF of its input
             # The connection may be closed next, and the request has to arrive before.
             self._attending.join(LEAVE_S)
             return self._finish()
         if not self._over.wait(deadline_s):
             # The keeper ends it anyway when it has received no heartbeat for long enough.
             self._settle(self._completed(-9, b"", b"it did not answer\n"))
-            self._drop()
+            with self._lock:
+                if self._process:
+                    self._process.kill()
+                    self._close_input(self._process)
         return self._finish()
 
     def _too_late(self, deadline_s: float) -> DeadlineExceeded:
@@ -350,20 +351,6 @@ class TetheredProcess:
         with contextlib.suppress(OSError):
             if process.stdin:
                 process.stdin.close()
-
-    def _drop_input(self) -> None:
-        """End the attachment: it ends on EOF of its input."""
-        with self._lock:
-            if self._process:
-                self._close_input(self._process)
-
-    def _drop(self) -> None:
-        """Kill an attachment that does not end."""
-        with self._lock:
-            process = self._process
-            if process:
-                process.kill()
-                self._close_input(process)
 
 
 def _last_of(stream: IO[bytes]) -> bytes:

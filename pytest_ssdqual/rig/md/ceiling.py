@@ -21,7 +21,7 @@ from pytest_ssdqual.rig.fio import jobs, process
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.load import Load
 from pytest_ssdqual.rig.machine import scripts
-from pytest_ssdqual.rig.machine.machine import Machine, MachineLost, RigError, count
+from pytest_ssdqual.rig.machine.machine import Machine, MachineLost, RigError, ask, count
 from pytest_ssdqual.rig.machine.supervisor import DIRECTORY
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.measure.session import Setup
@@ -105,7 +105,7 @@ def _on(setup: Setup, geometry: Geometry, workload: Workload, members: Sequence[
         job = jobs.measurement(workload, [target], geometry.width, seconds, load=load)
         result = process.run(machine, job, seconds).accepted(job.expectation)
     finally:
-        if machine.run(["test", "-e", path], check=False, repeatable=True).status == 0:
+        if ask(machine, ["test", "-e", path]).status == 0:
             mdadm.require_uuid(machine, path, uuid)
             mdadm.halt(machine, path)
     counted = [each for each in result.intervals if each.start_s >= RAMP_S]

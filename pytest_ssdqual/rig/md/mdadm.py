@@ -21,7 +21,7 @@ from pytest_ssdqual.rig.drives.topology import Drive, plain_uuid
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.guard import label
 from pytest_ssdqual.rig.machine import scripts
-from pytest_ssdqual.rig.machine.machine import CheckRan, InvalidMeasurement, Machine, RigError, count
+from pytest_ssdqual.rig.machine.machine import CheckRan, InvalidMeasurement, Machine, RigError, ask, count
 from pytest_ssdqual.rig.machine.numbers import decimal
 
 #: Levels whose members must agree with each other from the start.
@@ -189,7 +189,10 @@ def create(
     require_uuid(machine, path, uuid)
     size = count(machine.run(["blockdev", "--getsize64", path], repeatable=True))
     array = Array(geometry, path, tuple(members), uuid, size, consistency, begin_bytes=spared(geometry, settings))
-    _require_room(machine, array)
+    # Members' data must begin behind the label's MiB, as by default since mdadm 4.2 (super1.c, ROUND_UP).
+    offset = data_offset(machine, array)
+    if offset is not None and offset < label.HEAD_BYTES:
+        raise RigError(f"the data of {array.path} begin at byte {offset} of its members, within the label's MiB")
     # Before the members agree: if the run is killed during the resync, the label proves whose array it is.
     label.write_array(machine, array.checked, uuid)
     if consistency == "resync":
@@ -205,13 +208,6 @@ def spared(geometry: Geometry, settings: ArraySettings) -> int:
     """
     stripe = stripe_bytes(geometry, settings)
     return -(-label.HEAD_BYTES // stripe) * stripe
-
-
-def _require_room(machine: Machine, array: Array) -> None:
-    """Require that members' data begin behind the label's MiB, as mdadm 4.2 does by default (super1.c, ROUND_UP)."""
-    offset = data_offset(machine, array)
-    if offset is not None and offset < label.HEAD_BYTES:
-        raise RigError(f"the data of {array.path} begin at byte {offset} of its members, within the label's MiB")
 
 
 def tune(machine: Machine, geometry: Geometry, kname: str, settings: ArraySettings) -> None:
@@ -241,9 +237,7 @@ def settle(machine: Machine, kname: str, deadline_s: float) -> None:
 def state(machine: Machine, kname: str) -> ArrayState:
     """Read the state from sysfs; levels without redundancy lack some of the files."""
     names = ("array_state", "sync_action", "degraded", "mismatch_cnt")
-    done = machine.run(
-        ["grep", "-s", "", *(f"/sys/block/{kname}/md/{name}" for name in names)], check=False, repeatable=True
-    )
+    done = ask(machine, ["grep", "-s", "", *(f"/sys/block/{kname}/md/{name}" for name in names)])
     return parse_state(done.text)
 
 
@@ -311,7 +305,7 @@ def data_offset(machine: Machine, array: Array) -> int | None:
     """Bytes from the start of each member to the array's data; None if they differ, or are not reported."""
     if array.geometry.level is RaidLevel.DRIVE:
         return 0
-    offsets = set(machine.run(["sh", "-c", OFFSETS, "offsets", array.kname], check=False, repeatable=True).text.split())
+    offsets = set(scripts.answer(machine, OFFSETS, "offsets", array.kname).text.split())
     if len(offsets) != 1 or not (sectors := offsets.pop()).isdecimal() or int(sectors) % 2:  # mdadm's unit is KiB
         return None
     return int(sectors) * 512
@@ -335,18 +329,14 @@ def is_anothers(machine: Machine, path: str, uuid: str, members: Sequence[str]) 
     md may be unable to tell the UUID of a failed array, since mdadm reads it from a member. Then it is ours if it has
     no member but ours: this run holds those. An array without any member has nothing that could be lost.
     """
-    detail = machine.run(["mdadm", "--detail", "--export", path], check=False, repeatable=True)
+    detail = ask(machine, ["mdadm", "--detail", "--export", path])
     kname, exported = path.removeprefix("/dev/"), re.search(r"^MD_UUID=(\S+)$", detail.text, re.MULTILINE)
-    shown = exported[1] if exported else _shown_uuid(machine, kname)
+    # The kernel reports it in any case, but not before it is known, and old kernels do not have this file.
+    shown = exported[1] if exported else ask(machine, ["cat", f"/sys/block/{kname}/md/uuid"]).text.strip()
     if plain_uuid(shown):
         return plain_uuid(shown) != plain_uuid(uuid)
-    holding = machine.run(["ls", f"/sys/block/{kname}/slaves"], check=False, repeatable=True).text.split()
+    holding = ask(machine, ["ls", f"/sys/block/{kname}/slaves"]).text.split()
     return not {f"/dev/{name.replace('!', '/')}" for name in holding} <= set(members)
-
-
-def _shown_uuid(machine: Machine, kname: str) -> str:
-    """UUID that the kernel reports; empty before it is known, and of kernels without this file."""
-    return machine.run(["cat", f"/sys/block/{kname}/md/uuid"], check=False, repeatable=True).text.strip()
 
 
 def stop(machine: Machine, path: str, members: Sequence[str], uuid: str) -> tuple[str, ...]:
@@ -357,7 +347,7 @@ def stop(machine: Machine, path: str, members: Sequence[str], uuid: str) -> tupl
     longer members. ``RigError`` if the array still exists afterwards (another process has it open) or has another UUID.
     """
     kname = path.removeprefix("/dev/")
-    if machine.run(["test", "-e", f"/sys/block/{kname}/md"], check=False, repeatable=True).status == 0:
+    if ask(machine, ["test", "-e", f"/sys/block/{kname}/md"]).status == 0:
         if is_anothers(machine, path, uuid, members):
             raise RigError(f"{path} is no longer this run's array, so it was not stopped")
         halt(machine, path)
@@ -368,7 +358,7 @@ def stop(machine: Machine, path: str, members: Sequence[str], uuid: str) -> tupl
 def settle_udev(machine: Machine, timeout_s: int = 30) -> None:
     """Wait until udev has handled all events so far, and its helpers have closed the devices."""
     argv = ["udevadm", "settle", f"--timeout={timeout_s}"]
-    machine.run(argv, check=False, deadline_s=timeout_s + 30, repeatable=True)
+    ask(machine, argv, timeout_s + 30)
 
 
 def halt(machine: Machine, path: str) -> None:
@@ -389,7 +379,7 @@ def remove_empty(machine: Machine, paths: Collection[str]) -> tuple[str, ...]:
     knames = [path.removeprefix("/dev/") for path in paths if OWN_PATH.fullmatch(path)]
     if not knames:
         return ()
-    removed = machine.run(["sh", "-c", REMOVE_EMPTY, "remove_empty", *knames], check=False, repeatable=True).text
+    removed = scripts.answer(machine, REMOVE_EMPTY, "remove_empty", *knames).text
     return tuple(f"/dev/{name}" for name in removed.split())
 
 

@@ -139,8 +139,8 @@ def fail_members(setup: Setup, array: Array, missing: int) -> Array:
     failing = present(array)[geometry.width - missing :]
     require(setup.held, setup.machine, array, failing)
     for drive in failing:
-        setup.logbook.note(
-            "member_failed", geometry=str(geometry), uuid=array.uuid, member=drive.identity, serial=drive.serial,
+        setup.note(
+            "member_failed", geometry, uuid=array.uuid, member=drive.identity, serial=drive.serial,
             path=drive.path,
         )  # fmt: skip
     lose(setup.machine, array, failing)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from pytest_ssdqual.qual.spec.protocol_rules import RebuildRule
-from pytest_ssdqual.rig.machine.machine import Machine, RigError, count
+from pytest_ssdqual.rig.machine.machine import Machine, RigError, ask, count
 from pytest_ssdqual.rig.md import mdadm
 
 #: sysfs: "1000 (system)" or "5000 (local)", KiB per second and member.
@@ -55,9 +55,7 @@ def limit_bytes_per_s(text: str) -> int:
 
 def done_percent(machine: Machine, kname: str) -> float | None:
     """Progress of md's current action; None if there is none."""
-    match = DONE.fullmatch(
-        machine.run(["cat", _attribute(kname, "sync_completed")], check=False, repeatable=True).text.strip()
-    )
+    match = DONE.fullmatch(ask(machine, ["cat", _attribute(kname, "sync_completed")]).text.strip())
     return 100 * int(match[1]) / int(match[2]) if match and int(match[2]) else None
 
 

@@ -153,13 +153,13 @@ def write(setup: Setup, array: Array) -> Array:
     reserved = replace(array, reserved_bytes=reserved_bytes(array.size_bytes))
     region = PatternRegion.of(reserved)
     setup.held.require_lease()
-    setup.logbook.note("writing_pattern", geometry=str(array.geometry))
+    setup.note("writing_pattern", array.geometry)
     job = write_pattern(region.target, region.offset_bytes, region.size_bytes, region.seed)
     raw, finished = _run(setup, array, "write-pattern", job, region)
     finished.accepted(job.expectation)
-    setup.logbook.note(
+    setup.note(
         "pattern_written",
-        geometry=str(array.geometry),
+        array.geometry,
         offset_bytes=region.offset_bytes,
         size_bytes=region.size_bytes,
         seed=region.seed,
@@ -179,7 +179,7 @@ def read_damage(setup: Setup, array: Array) -> str:
     job = read_back(region.target, region.offset_bytes, region.size_bytes, region.seed)
     raw, finished = _run(setup, array, "read-back", job, region)
     found = damage(finished, job.expectation)
-    setup.logbook.note("pattern_read", geometry=str(array.geometry), damage=found, raw=raw)
+    setup.note("pattern_read", array.geometry, damage=found, raw=raw)
     return found
 
 

@@ -48,7 +48,7 @@ def build(setup: Setup, geometry: Geometry, fill: Fill, pattern: str = "") -> Ar
         raise RigError(f"{geometry} needs {geometry.width} drives, this run has {len(setup.held.drives)}")
     members = setup.failures.usable(geometry, setup.held.drives)
     setup.progress(f"{geometry}: purge", 5)
-    setup.logbook.note("purging", geometry=str(geometry), members=[drive.identity for drive in members])
+    setup.note("purging", geometry, members=[drive.identity for drive in members])
     purged = purge_all(setup, members)
     array = _assemble(setup, geometry, members)
     with undone(partial(stop, setup, array)):
@@ -141,7 +141,8 @@ def readopt(setup: Setup, left: Checkpoint, members: Sequence[Drive]) -> Array:
     """
     array = _assemble(setup, left.geometry, members, left)
     with undone(partial(stop, setup, array)):
-        _require_size(array, left.size_bytes)
+        if array.size_bytes != left.size_bytes:
+            raise RigError(f"{array.geometry} now has {array.size_bytes} bytes instead of {left.size_bytes}")
         _note_created(setup, array, Fill(left.passes, left.fill_bs), purge={}, kept_of=left.uuid)
     return array
 
@@ -188,7 +189,7 @@ def fill_up(setup: Setup, array: Array, fill: Fill, pattern: str = "") -> None:
     if not fill.passes:
         return
     raw = fixed_time.prepared(setup, array, partial(_filled, setup, array, fill, pattern))
-    setup.logbook.note("filled", geometry=str(array.geometry), **asdict(fill), pattern=pattern, raw=raw)
+    setup.note("filled", array.geometry, **asdict(fill), pattern=pattern, raw=raw)
 
 
 def _filled(setup: Setup, array: Array, fill: Fill, pattern: str) -> str:
@@ -270,11 +271,6 @@ def create(
                 if not is_taken or attempt + 1 == MOST_NAMES:
                     raise
     raise AssertionError(MOST_NAMES)
-
-
-def _require_size(array: Array, size_bytes: int) -> None:
-    if array.size_bytes != size_bytes:
-        raise RigError(f"{array.geometry} now has {array.size_bytes} bytes instead of {size_bytes}")
 
 
 def _note_created(setup: Setup, array: Array, fill: Fill, **facts: object) -> None:

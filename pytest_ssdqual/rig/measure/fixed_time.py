@@ -151,7 +151,7 @@ def prepared(setup: Setup, array: Array, work: Callable[[], T]) -> T:
     try:
         return repeated(work)
     except (InvalidMeasurement, CommandFailed) as error:
-        setup.logbook.note("preparation_repeated", geometry=str(array.geometry), fault=str(error))
+        setup.note("preparation_repeated", array.geometry, fault=str(error))
         return repeated(work)
 
 
@@ -166,7 +166,7 @@ def require(setup: Setup, array: Array, *, writes: bool) -> None:
     if not (writes and array.geometry.is_side_by_side):
         setup.held.require_lease()
         if mdadm.end_check(setup.machine, array):
-            setup.logbook.note("check_ended", geometry=str(array.geometry), device=array.path)
+            setup.note("check_ended", array.geometry, device=array.path)
         return
     try:
         setup.held.require(array.members)
@@ -234,13 +234,14 @@ def _settled_run(setup: Setup, array: Array, workload: Workload, window_s: float
             measured_run = run(setup, array, workload, "run", window)
         except Disturbed as disturbed:
             fault, of_drives = f"is not valid: {disturbed}", {}
-            note_void(setup, array, workload, str(disturbed))
+            why = (str(disturbed),)
+            setup.note("steady", array.geometry, workload=str(workload), reached=False, objections=why)
             continue
         objections = checks.objections(measured_run)
         state = least_steady([member.round_iops() for member in measured_run.of_members()], protocol.steady)
-        setup.logbook.note(
+        setup.note(
             "steady",
-            geometry=str(array.geometry),
+            array.geometry,
             workload=str(workload),
             raw=measured_run.raw,
             objections=objections,
@@ -313,10 +314,9 @@ def require_valid(found: Iterable[Check], about: str, array: Array) -> None:
         raise of_some_drives(f"{about} is not valid: {'; '.join(checks.objections_in(failed))}", faults, array)
 
 
-def note_void(setup: Setup, array: Array, workload: Workload, objection: str) -> None:
-    """Record an attempt without a result."""
-    about = {"geometry": str(array.geometry), "workload": str(workload)}
-    setup.logbook.note("steady", **about, reached=False, objections=(objection,))
+def note_left_out(setup: Setup, array: Array, workload: Workload, number: int, objections: Sequence[str]) -> None:
+    """Record a cell that is repeated, or given up."""
+    setup.note("cell_left_out", array.geometry, workload=str(workload), round=number, objections=list(objections))
 
 
 def least_steady(series: Sequence[Sequence[float]], rule: SteadyRule) -> SteadyState:

@@ -78,12 +78,6 @@ def _try_drive(setup: Setup, drive: Drive, load: Load) -> LoadTrial:
     return try_load(setup.machine, target, load)
 
 
-def _is_worth_more(tried: Sequence[LoadTrial]) -> bool:
-    """Return True if more jobs than in these trials may make the drive faster."""
-    last = tried[-1]
-    return last.jobs_busy > EASE and (len(tried) < 2 or last.iops >= tried[-2].iops * GAIN)
-
-
 def try_load(machine: Machine, target: JobTarget, load: Load) -> LoadTrial:
     """Read ``target`` for some seconds; raises as ``acceptance.accept``."""
     seconds = RAMP_S + WINDOW_S
@@ -128,7 +122,8 @@ def _of_model(drives: Sequence[TryLoad], loads: Sequence[Load]) -> list[LoadTria
         try:
             for load in loads:
                 found.append(drive(load))
-                if not _is_worth_more(found):
+                eased = found[-1].jobs_busy <= EASE
+                if eased or (len(found) > 1 and found[-1].iops < found[-2].iops * GAIN):
                     break
         except RigError as error:
             if error.ends_run:

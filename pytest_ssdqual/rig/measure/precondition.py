@@ -63,9 +63,9 @@ def until_steady(setup: Setup, array: Array, workload: Workload) -> Conditioned 
     course.write()
     unsettled = course.unsettled()
     rates = course.rates() if array.geometry.is_side_by_side else {}
-    setup.logbook.note(
+    setup.note(
         "conditioned",
-        geometry=str(array.geometry),
+        array.geometry,
         workload=str(writes),
         pattern=workload.pattern,
         seconds=course.seconds,
@@ -115,23 +115,18 @@ class _Course(Interface):
 
     def write(self) -> None:
         """Write until all targets have settled, or until the protocol's limit."""
-        ...
 
     def unsettled(self) -> Mapping[str, str]:
         """Return why targets have not settled, by serial number; an array's is empty."""
-        ...
 
     def rates(self) -> Mapping[str, float]:
         """Return the settled IOPS of each target."""
-        ...
 
     def state(self, without: Collection[str] = ()) -> SteadyState:
         """Return the state of the least steady target, of all but some."""
-        ...
 
     def facts(self) -> Mapping[str, object]:
         """Return what else is recorded."""
-        ...
 
 
 @dataclass(slots=True)

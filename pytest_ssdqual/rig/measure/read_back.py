@@ -160,9 +160,9 @@ class _Comparison:
         ]
         # All are kept before the first is read again, which may end in an error.
         for drive, target, foreign_bytes, (offset_bytes, size_bytes) in wrong:
-            self.setup.logbook.note(
+            self.setup.note(
                 "wrong_data",
-                geometry=str(self.array.geometry),
+                self.array.geometry,
                 serial=drive.name,
                 offset_bytes=offset_bytes,
                 size_bytes=size_bytes,

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pytest_ssdqual.qual.measured.rebuild import Intact, Rebuild
 from pytest_ssdqual.qual.measured.result_records import RebuildRecord
 from pytest_ssdqual.qual.measured.run import Measured, Run
-from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.units import Unit, format_capacity, format_duration, format_value
 from pytest_ssdqual.qual.validity import checks
@@ -68,7 +67,7 @@ def rebuild(setup: Setup, array: Array, workload: Workload) -> Rebuild:
     ``RigError`` or a child of it: ``InvalidMeasurement`` if the rebuild did not end within the protocol's limit, was
     too short to say anything about the load, or if the load is not valid.
     """
-    rebuilding = replace(array, geometry=_rebuilding(array.geometry))
+    rebuilding = replace(array, geometry=replace(array.geometry, rebuilding=True))
     mdadm.require_healthy(setup.machine, array)
     damage_before = _dated("while degraded", survival_pattern.read_damage(setup, array))
     size_bytes = resync.component_bytes(setup.machine, array.kname)
@@ -98,10 +97,6 @@ def rebuild(setup: Setup, array: Array, workload: Workload) -> Rebuild:
     )
     setup.logbook.note("rebuild", **shallow(record))
     return result
-
-
-def _rebuilding(geometry: Geometry) -> Geometry:
-    return Geometry(geometry.level, geometry.width, geometry.missing, rebuilding=True)
 
 
 def _dated(when: str, damage: str) -> str:
@@ -141,7 +136,11 @@ def _under_load(
             time.sleep(setup.protocol.measure.ramp_s)
             _require_running(running, job, array)
             setup.held.require(added)
-            _note_given_back(setup, array)
+            for drive in added:
+                setup.note(
+                    "member_given_back", array.geometry, uuid=array.uuid, member=drive.identity,
+                    serial=drive.serial, path=drive.path,
+                )  # fmt: skip
             timings.append(_watched(setup, array, running, job, started, allowed_s))
             return running.end()
 
@@ -171,14 +170,6 @@ def _load(setup: Setup, array: Array, workload: Workload, every_s: int, allowed_
         return jobs.measurement(workload, array.targets, width, seconds, every_s, load=load)
     except ValueError as error:
         raise InvalidMeasurement(f"{workload} cannot be run on {array.geometry}: {error}") from error
-
-
-def _note_given_back(setup: Setup, array: Array) -> None:
-    for drive in members.missing(array):
-        setup.logbook.note(
-            "member_given_back", geometry=str(array.geometry), uuid=array.uuid, member=drive.identity,
-            serial=drive.serial, path=drive.path,
-        )  # fmt: skip
 
 
 def _window(setup: Setup, array: Array, timing: RebuildTiming, end_s: float, every_s: int) -> fixed_time.ProcessWindow:
@@ -247,14 +238,13 @@ def _watched(
             raise InvalidMeasurement(f"{array.geometry} is not rebuilt: {'; '.join(state.objections())}")
         _require_running(running, job, array)
         if now_s - added > limit_s:
-            raise InvalidMeasurement(_too_slow(setup, array, now_s - added))
+            done = resync.done_percent(machine, array.kname)
+            progress = "" if done is None else f": {done:.0f} % were done"
+            raise InvalidMeasurement(
+                f"the rebuild of {array.geometry.healthy} was not over after {now_s - added:.0f} s{progress}; see "
+                "rebuild.limit"
+            )
         time.sleep(min(max(SHORTEST_PAUSE_S, (now_s - added) * PAUSE_SHARE), limit_s))
-
-
-def _too_slow(setup: Setup, array: Array, seconds: float) -> str:
-    done = resync.done_percent(setup.machine, array.kname)
-    progress = "" if done is None else f": {done:.0f} % were done"
-    return f"the rebuild of {array.geometry.healthy} was not over after {seconds:.0f} s{progress}; see rebuild.limit"
 
 
 def _require_running(running: RunningProcess, job: Job, array: Array) -> None:

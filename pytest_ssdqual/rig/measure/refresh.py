@@ -99,9 +99,9 @@ def _is_near(rate: float, other: float | None, tolerance: float) -> bool:
 
 
 def _note(setup: Setup, array: Array, conditioned: Conditioned, rates: _Rates, seconds: float, raws: list[str]) -> None:
-    setup.logbook.note(
+    setup.note(
         "refreshed",
-        geometry=str(array.geometry),
+        array.geometry,
         workload=str(conditioned.writes),
         rates=rates.latest,
         settled=rates.settled,

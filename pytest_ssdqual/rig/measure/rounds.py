@@ -73,9 +73,9 @@ class _RunningLoop:
         while len(rounds) < self.most and not settled(loop, rounds, rule):
             rounds.append(self.round(len(rounds) + 1))
             found = states(loop, rounds, rule)
-            setup.logbook.note(
+            setup.note(
                 "loop_round",
-                geometry=str(self.array.geometry),
+                self.array.geometry,
                 loop=loop.name,
                 round=len(rounds),
                 states=[asdict(state) for state in found],
@@ -139,8 +139,7 @@ class _RunningLoop:
         if self.left_out >= MOST_LEFT_OUT:
             return False
         self.left_out += 1
-        about = {"geometry": str(self.array.geometry), "workload": str(workload)}
-        self.setup.logbook.note("cell_left_out", **about, round=number, objections=list(objections))
+        fixed_time.note_left_out(self.setup, self.array, workload, number, objections)
         return True
 
     def _process(self, workload: Workload, cells: int, number: int) -> Run:

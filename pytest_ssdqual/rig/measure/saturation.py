@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 
 from pytest_ssdqual.qual.measured.result_records import SaturationRecord
-from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.spec.protocol_rules import SaturationRule
@@ -38,7 +37,10 @@ def saturate(setup: Setup, array: Array, workload: Workload) -> Saturation:
     sample_s = sample_of(rule, len(array.members) if array.geometry.is_side_by_side else 1)
     every_s = max(1, int(sample_s))
     window = fixed_time.ProcessWindow(0.0, rule.limit_s, max(1, int(rule.limit_s / sample_s)), every_s, volume)
-    run = in_samples(fixed_time.run(setup, array, workload, "saturation", window), sample_s)
+    run = fixed_time.run(setup, array, workload, "saturation", window)
+    # One round per whole sample; the incomplete sample of a process that ended at its volume is cut.
+    samples = max(1, int(run.window_s / sample_s))
+    run = replace(run, window_s=min(run.window_s, samples * sample_s), rounds=samples)
     if not run.ios:
         raise InvalidMeasurement(f"{workload} wrote nothing to {array.geometry}")
     # Checks of a constant rate do not apply to a falling curve; those of the environment do.
@@ -57,9 +59,3 @@ def saturate(setup: Setup, array: Array, workload: Workload) -> Saturation:
 def sample_of(rule: SaturationRule, targets: int) -> float:
     """Return the seconds of a sample: the protocol's, or as many whole ones as the output may have documents."""
     return rule.sample_s * max(1, math.ceil(rule.limit_s / rule.sample_s * targets / MOST_DOCUMENTS))
-
-
-def in_samples(run: Run, sample_s: float) -> Run:
-    """The run with one round per whole sample; the incomplete sample of a process that ended at its volume is cut."""
-    samples = max(1, int(run.window_s / sample_s))
-    return replace(run, window_s=min(run.window_s, samples * sample_s), rounds=samples)

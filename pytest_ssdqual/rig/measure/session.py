@@ -32,11 +32,9 @@ class Logbook(Interface):
 
     def note(self, kind: str, **facts: object) -> None:
         """Record one event; it is on disk before this returns."""
-        ...
 
     def keep(self, name: str, data: bytes) -> str:
         """Store raw evidence under ``name``; return its name in the run folder."""
-        ...
 
 
 class BudgetSpent(RigError):
@@ -123,6 +121,10 @@ class Setup:
         """Raise ``InvalidMeasurement`` if drives of a measurement that has ended lost the protocol's setting."""
         if self.caches:
             self.caches.require(array.members)
+
+    def note(self, kind: str, geometry: Geometry, **facts: object) -> None:
+        """Record an event of an array, or of drives side by side."""
+        self.logbook.note(kind, geometry=str(geometry), **facts)
 
     def require_time(self, seconds: float, what: str) -> None:
         """Raise ``BudgetSpent`` if ``what`` would end late."""

@@ -69,11 +69,11 @@ def measure_cell(
         else:
             disturbed = checks.objections_in(checks.of_rig(run))
         if not disturbed:
-            _require_valid(run, array)
+            fixed_time.require_valid(checks.checks(run), f"{run.workload} on {run.geometry}", array)
             cell = visits.cell(run, before, visit)
             _record(setup, cell, kind)
             return cell, run
-        _note_left_out(setup, array, workload, visit, disturbed)
+        fixed_time.note_left_out(setup, array, workload, visit + 1, disturbed)
         before = None
     raise InvalidMeasurement(
         f"{workload} on {array.geometry} is not valid: {'; '.join(disturbed)} "
@@ -131,24 +131,9 @@ def note_look(setup: Setup, measured: Measured, decision: Decision) -> None:
         setup.looked(f"{geometry} {workload}: {sentence}")
 
 
-def _require_valid(run: Run, array: Array) -> None:
-    about = f"{run.workload} on {run.geometry}"
-    fixed_time.require_valid(checks.checks(run), about, array)
-
-
 def _record(setup: Setup, cell: Cell, kind: str) -> None:
     run = cell.run
     record = CellRecord(
         kind, run.geometry, str(run.workload), run.workload, cell.visit, cell.head, cell.written_before, run.record()
     )
     setup.logbook.note("cell", **shallow(record))
-
-
-def _note_left_out(setup: Setup, array: Array, workload: Workload, visit: int, objections: Sequence[str]) -> None:
-    setup.logbook.note(
-        "cell_left_out",
-        geometry=str(array.geometry),
-        workload=str(workload),
-        round=visit + 1,
-        objections=list(objections),
-    )

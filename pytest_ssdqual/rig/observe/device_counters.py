@@ -44,7 +44,8 @@ def counted(name: str, files: Mapping[str, str]) -> Counted:
     """Counters of the head, or of all its paths together where only those count."""
     before, _, number = map(re.escape, name.rpartition("n"))
     path = re.compile(rf"/sys/block/{before}c\d+n{number}/stat")
-    head = _traffic(files.get(f"/sys/block/{name}/stat", ""))
+    own = files.get(f"/sys/block/{name}/stat", "")
+    head = _traffic(own)
     paths = [
         path_traffic for file, value in files.items() if path.fullmatch(file) and (path_traffic := _traffic(value))
     ]
@@ -52,9 +53,9 @@ def counted(name: str, files: Mapping[str, str]) -> Counted:
         return Counted()
     traffic = head.combined(max, total(paths))
     # Paths of a namespace count their own queues; the head of old kernels counts none.
-    milliseconds = _milliseconds(files.get(f"/sys/block/{name}/stat", "")) if not paths else None
+    milliseconds = _milliseconds(own) if not paths else None
     appearance = decimal(files.get(f"/sys/block/{name}/diskseq")) or 0
-    return Counted(appearance, traffic, milliseconds, _discarded(files.get(f"/sys/block/{name}/stat", "")))
+    return Counted(appearance, traffic, milliseconds, _discarded(own))
 
 
 def _discarded(text: str) -> int:

@@ -129,7 +129,7 @@ def _after_self_tests(setup: Setup, array: Array, before: EnvironmentReading) ->
                 raise DrivesUndecided(sentence, faults)
             raise InvalidMeasurement(sentence)
         if not waited_s:
-            setup.logbook.note("self_test_awaited", geometry=str(array.geometry), drives=tests)
+            setup.note("self_test_awaited", array.geometry, drives=tests)
         setup.progress(sentence, SELF_TEST_S - waited_s)
         time.sleep(PAUSE_S)
         waited_s += PAUSE_S
@@ -162,9 +162,9 @@ def _attribution(
     traces = _traces(setup, array, before, gone)
     found = attribute(str(error), traces, lines)
     found = replace(found, drives=tuple(replace(each, under=str(array.geometry)) for each in found.drives))
-    setup.logbook.note(
+    setup.note(
         "measurement_failed",
-        geometry=str(array.geometry),
+        array.geometry,
         error=str(error),
         origin=found.origin,
         why=found.why,
@@ -194,7 +194,7 @@ def _traces(
     geometry = array.geometry
     kname = "-" if geometry.is_side_by_side else array.kname
     sysfs = [drive.sysfs_name for drive in array.members]
-    done = setup.machine.run(["sh", "-c", SCRIPT, "drive_states", kname, *sysfs], check=False, repeatable=True)
+    done = scripts.answer(setup.machine, SCRIPT, "drive_states", kname, *sysfs)
     states = parse(done.text)
     has_members = any(state != "-" for _, _, state in states.values())
     names = own_names(array.members, before.names if before else ())
@@ -263,13 +263,12 @@ def own_names(members: Sequence[Drive], names: Sequence[str]) -> dict[str, tuple
     for name in names:
         if name in found:
             current, pci_names = name, 2 if name.startswith("nvme") else 0
-        elif current and (OWN_NAME.fullmatch(name) or (ATA_PORT.fullmatch(name) and _has_one_drive(name, names))):
+        elif current and (
+            OWN_NAME.fullmatch(name)
+            or (ATA_PORT.fullmatch(name) and sum(each.startswith(f"{name}.") for each in names) == 1)
+        ):
             found[current].append(name)
         elif pci_names and PCI_FUNCTION.fullmatch(name):
             found[current].append(name.removeprefix("+"))
             pci_names -= 1
     return {kname: tuple(dict.fromkeys(own)) for kname, own in found.items()}
-
-
-def _has_one_drive(port: str, names: Sequence[str]) -> bool:
-    return sum(name.startswith(f"{port}.") for name in names) == 1

@@ -210,8 +210,8 @@ def take_reading(
     drives = [part for each in array.members for part in (each.sysfs_name, each.path, each.smart_type)]
     log, names = (earlier.kernel_log, earlier.names) if earlier else (None, ())
     since = kernel_log.parameters(log, names, is_first=when is When.BEFORE)
-    argv = ["sh", "-c", SCRIPT, "environment", kernel_log.PICK, when.value, kname or "-", *since, *drives]
-    done = machine.run(argv, check=False, deadline_s=LOOK_S, repeatable=True)
+    words = [kernel_log.PICK, when.value, kname or "-", *since, *drives]
+    done = scripts.answer(machine, SCRIPT, "environment", *words, deadline_s=LOOK_S)
     try:
         return parse(done.text, kname, drives[::3])
     except ValueError as error:
@@ -242,7 +242,9 @@ def between(
     stripe_cache: StripeCache | None = None,
 ) -> ProcessEnvironment:
     """Environment of the time between two readings, with what fio counted itself of its ``workload``."""
-    seconds = after.uptime_s - before.uptime_s
+    seconds, jump_s = after.uptime_s - before.uptime_s, None
+    if before.clock_s is not None and after.clock_s is not None:
+        jump_s = after.clock_s - before.clock_s - seconds
     outstanding = workload.outstanding(array.drives_per_target)
     most = most_requests(outstanding, workload.largest_bytes)
     requested = [_requested(part) for part in (result.parts or (result.intervals,))]
@@ -252,7 +254,7 @@ def between(
     return ProcessEnvironment(
         seconds=seconds,
         fio_s=result.seconds,
-        clock_jump_s=_jump(before, after, seconds),
+        clock_jump_s=jump_s,
         clock_resolution_s=before.resolution_s + after.resolution_s,
         cpu=host_load.cpu(before.host, after.host, seconds),
         jobs_busy=(result.user_percent + result.system_percent) / 100,
@@ -261,7 +263,7 @@ def between(
                 drive.name,
                 DeviceTraffic(traffic_between(first.counted, last.counted), by_fio),
                 temperature.between(first.warmth, last.warmth, last.alarm_c),
-                _worse(first.link, last.link),
+                min((link for link in (first.link, last.link) if link), key=lambda link: link.share, default=None),
                 queue(first.counted, last.counted, result.seconds, most),
                 first.placement,
                 own_activity.between(first.own, last.own),
@@ -337,13 +339,3 @@ def _array(
 def _users(first: DriveReading, last: DriveReading) -> tuple[OpenFile, ...] | None:
     known = [reading.opened for reading in (first, last) if reading.opened is not None]
     return tuple(dict.fromkeys(user for opened in known for user in opened)) if known else None
-
-
-def _worse(first: DriveLink | None, last: DriveLink | None) -> DriveLink | None:
-    return min((link for link in (first, last) if link), key=lambda link: link.share, default=None)
-
-
-def _jump(before: EnvironmentReading, after: EnvironmentReading, seconds: float) -> float | None:
-    if before.clock_s is None or after.clock_s is None:
-        return None
-    return after.clock_s - before.clock_s - seconds

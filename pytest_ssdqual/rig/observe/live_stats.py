@@ -17,16 +17,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from pytest_ssdqual.qual.progress_events import BytesWritten, LoadBegun, News, Now, Steadiness
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.numbers import count
-
-if TYPE_CHECKING:
-    from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.md.mdadm import Array
 
 #: The script exits on EOF of its standard input, hence also when this process dies.
 ANSWER = scripts.text("block_stats.sh")
@@ -50,7 +48,6 @@ class LineServer(Protocol):
 
     def ask(self, text: str, answers: int, deadline_s: float) -> list[str] | None:
         """Send a line and return that many lines, or None if they do not arrive in time or the process has ended."""
-        ...
 
     def close(self) -> None: ...
 

@@ -50,7 +50,7 @@ def cpus_of_nodes(machine: Machine, drives: Sequence[Drive]) -> dict[str, str]:
     """
     identities = {drive.sysfs_name: drive.identity for drive in drives}
     arguments = [text for name, drive in zip(identities, drives, strict=True) for text in (name, drive.path, "none")]
-    done = machine.run(["sh", "-c", NUMA_NODES, "numa_nodes", *arguments], check=False, repeatable=True)
+    done = scripts.answer(machine, NUMA_NODES, "numa_nodes", *arguments)
     of_nodes, *of_drives = done.text.split("==placement ")
     nodes: dict[int | None, str] = {}
     for line in of_nodes.splitlines():

@@ -19,9 +19,17 @@ from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.lease import must_finish
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.channel import last_words
-from pytest_ssdqual.rig.machine.machine import Completed, DeadlineExceeded, Machine, MachineLost, RigError, StillRunning
+from pytest_ssdqual.rig.machine.machine import (
+    Completed,
+    DeadlineExceeded,
+    Machine,
+    MachineLost,
+    RigError,
+    StillRunning,
+    ask,
+)
 from pytest_ssdqual.rig.purge import zero
-from pytest_ssdqual.rig.purge.zero import PassedOver
+from pytest_ssdqual.rig.purge.zero import COMMAND_DEADLINE_S, PassedOver
 
 #: Always the same, so that anyone can unlock a drive that lost its power in the middle.
 PASSWORD = "ssdqual"  # noqa: S105 (it is public)
@@ -30,10 +38,6 @@ PASSWORD = "ssdqual"  # noqa: S105 (it is public)
 ERASE_DEADLINE_S = 13 * 3600.0
 #: What must not happen to a drive during an erase: its password is set.
 CAUTION = "it must not lose its power until then"
-#: Deadline of a command that only starts an operation.
-COMMAND_DEADLINE_S = 60.0
-#: A sanitize ends by itself or not at all: no command stops it.
-SANITIZE_DEADLINE_S = 4 * 3600.0
 #: Feature in ``hdparm -I``, option that starts it, its name; best first.
 SANITIZES = (
     ("BLOCK_ERASE_EXT", "--sanitize-block-erase", "block erase"),
@@ -153,17 +157,17 @@ def await_sanitize(machine: Machine, drive: Drive) -> bool:
 
 
 def _finished(machine: Machine, drive: Drive) -> Completed:
-    zero.await_in_drive(machine, drive, AWAIT_SANITIZE, "ATA Sanitize", SANITIZE_DEADLINE_S)
+    zero.await_in_drive(machine, drive, AWAIT_SANITIZE, "ATA Sanitize")
     return _status(machine, drive)
 
 
 def _status(machine: Machine, drive: Drive) -> Completed:
     """State of a sanitize by hdparm: SD0 idle, SD1 frozen, SD2 in process; it fails in SD3, or where there is none."""
-    return machine.run(["hdparm", "--sanitize-status", drive.path], check=False, repeatable=True)
+    return ask(machine, ["hdparm", "--sanitize-status", drive.path])
 
 
 def _identify(machine: Machine, drive: Drive) -> str:
-    done = machine.run(["hdparm", "-I", drive.path], check=False, repeatable=True)
+    done = ask(machine, ["hdparm", "-I", drive.path])
     if done.status == 127:
         raise PassedOver(f"hdparm is not installed on {machine.name}")
     if done.status:

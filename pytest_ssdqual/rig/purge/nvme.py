@@ -19,9 +19,9 @@ from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.lease import must_finish
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.channel import last_words
-from pytest_ssdqual.rig.machine.machine import Completed, Machine, RigError
+from pytest_ssdqual.rig.machine.machine import Completed, Machine, RigError, ask
 from pytest_ssdqual.rig.purge import zero
-from pytest_ssdqual.rig.purge.zero import PURGE_DEADLINE_S, PassedOver
+from pytest_ssdqual.rig.purge.zero import COMMAND_DEADLINE_S, PURGE_DEADLINE_S, PassedOver
 
 #: OACS: Format NVM; namespace management, without which no list of all allocated namespaces is available.
 FORMAT_SUPPORTED, MANAGES_NAMESPACES = 1 << 1, 1 << 3
@@ -40,10 +40,6 @@ IN_PROGRESS, FAILED, SUCCEEDED = 2, 3, (1, 4)
 #: more of it than requested (udisks#1152).
 SANITIZE_STATUS = ("--log-id=0x81", "--log-len=512", "--raw-binary")
 AWAIT_SANITIZE = scripts.text("await_nvme_sanitize.sh")
-#: Deadline of a command that only starts an operation.
-COMMAND_DEADLINE_S = 60.0
-#: A sanitize ends by itself or not at all: no command stops it.
-SANITIZE_DEADLINE_S = 4 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +156,7 @@ def await_sanitize(machine: Machine, drive: Drive) -> bool:
 
 def sanitize_status(machine: Machine, drive: Drive) -> SanitizeStatus | None:
     """Read the log; None if the drive does not have it."""
-    done = machine.run(["nvme", "get-log", drive.path, *SANITIZE_STATUS], check=False, repeatable=True)
+    done = ask(machine, ["nvme", "get-log", drive.path, *SANITIZE_STATUS])
     if done.status or len(done.stdout) < 8:
         return None
     _progress, status, dword10 = struct.unpack_from("<HHI", done.stdout)
@@ -169,7 +165,7 @@ def sanitize_status(machine: Machine, drive: Drive) -> SanitizeStatus | None:
 
 def _finished(machine: Machine, drive: Drive) -> SanitizeStatus | None:
     """Wait for the drive and return its status: the command's completion only reports that the sanitize has begun."""
-    zero.await_in_drive(machine, drive, AWAIT_SANITIZE, "NVMe Sanitize", SANITIZE_DEADLINE_S, SANITIZE_STATUS)
+    zero.await_in_drive(machine, drive, AWAIT_SANITIZE, "NVMe Sanitize", SANITIZE_STATUS)
     return sanitize_status(machine, drive)
 
 

@@ -27,6 +27,10 @@ from pytest_ssdqual.rig.machine.side_by_side import each
 
 #: Deadline of one command on a large drive: TRIM of the whole range and NVMe Format take seconds to minutes.
 PURGE_DEADLINE_S = 3600.0
+#: Deadline of a command that only starts an operation.
+COMMAND_DEADLINE_S = 60.0
+#: A sanitize ends by itself or not at all: no command stops it.
+SANITIZE_DEADLINE_S = 4 * 3600.0
 #: Slowest rate of one command, bytes per second: a drive that writes zeroes for WRITE ZEROES needs hours for 30 TB.
 SLOWEST_BYTES_PER_S = 1_000_000_000
 #: Seconds between polls of an operation inside a drive: by the controller, and by a script on the machine.
@@ -103,9 +107,7 @@ def exclusively(machine: Machine, argv: Sequence[str], drive: Drive, *, check: b
     return done
 
 
-def await_in_drive(
-    machine: Machine, drive: Drive, script: str, what: str, deadline_s: float, more: Sequence[str] = ()
-) -> None:
+def await_in_drive(machine: Machine, drive: Drive, script: str, what: str, more: Sequence[str] = ()) -> None:
     """Wait until an operation inside the drive is over, by a script: $1 the drive, $2 seconds between polls.
 
     No power loss and no signal ends such an operation, so a keeper runs the script, which only polls, and it holds the
@@ -114,9 +116,9 @@ def await_in_drive(
     argv = ["sh", "-c", script, "await", drive.path, f"{PAUSE_S:g}", *more]
     work = must_finish(drive, what)
     try:
-        machine.run(argv, deadline_s=deadline_s, check=False, must_finish=work)
+        machine.run(argv, deadline_s=SANITIZE_DEADLINE_S, check=False, must_finish=work)
     except DeadlineExceeded as error:
-        raise RigError(f"{drive.describe()} is still being sanitized after {deadline_s / 3600:g} h") from error
+        raise RigError(f"{drive.describe()} is still being sanitized after {SANITIZE_DEADLINE_S / 3600:g} h") from error
 
 
 def until(done: Callable[[], bool], deadline_s: float) -> bool:

@@ -45,10 +45,10 @@ def count(setup: Setup, array: Array, moment: str) -> None:
         raise
     except RigError:
         return
-    setup.logbook.note(
+    setup.note(
         "counters",
+        array.geometry,
         moment=moment,
-        geometry=str(array.geometry),
         uuid=array.uuid,
         written=written,
     )
@@ -71,7 +71,7 @@ def take_over(setup: Setup, left: Checkpoint) -> Array | None:
         raise
     except RigError as error:
         doubts = [str(error)]
-    setup.logbook.note("conditioning_not_kept", geometry=str(left.geometry), uuid=left.uuid, reasons=doubts)
+    setup.note("conditioning_not_kept", left.geometry, uuid=left.uuid, reasons=doubts)
     return None
 
 
@@ -98,9 +98,9 @@ def _in_one_window(setup: Setup, array: Array, conditioned: Conditioned) -> Cond
     states = [steady_state.judge(member.round_iops(), rule) for member in run.of_members()]
     now = steady_state.least(states)
     reason = _objection(array, conditioned, states, rule.range_percent) if now.reached else now.describe()
-    setup.logbook.note(
+    setup.note(
         "conditioning_confirmed",
-        geometry=str(array.geometry),
+        array.geometry,
         workload=str(writes),
         confirmed=not reason,
         reason=reason,
@@ -169,9 +169,9 @@ def _reassembled(setup: Setup, left: Checkpoint, members: Sequence[Drive], now: 
 
 def _note_kept(setup: Setup, array: Array, left: Checkpoint, now: dict[str, Written]) -> None:
     conditioned = left.conditioned
-    setup.logbook.note(
+    setup.note(
         "conditioning_kept",
-        geometry=str(array.geometry),
+        array.geometry,
         uuid=array.uuid,
         kept_of=left.uuid,
         conditioned=conditioned

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -47,6 +48,7 @@ def setup(*states: tuple[str, str, str]) -> tuple[Setup, Logbook]:
     machine = ScriptedMachine().on("sh", "-c", drive_failure.SCRIPT, answer=answer)
     notes = Logbook()
     found = SimpleNamespace(machine=machine, logbook=notes, failures=DriveFailures(), readings=LatestReadings())
+    found.note = partial(Setup.note, cast(Setup, found))
     return cast(Setup, found), notes
 
 

@@ -147,6 +147,8 @@ def test_every_kind_of_record_that_names_an_array_is_known_to_the_checkpoint() -
             match node:
                 case ast.Call(ast.Attribute(attr="note"), [ast.Constant(str() as kind)], keywords):
                     kinds |= {kind for each in keywords if each.arg in ("geometry", "uuid", None)}
+                case ast.Call(ast.Attribute(attr="note"), [ast.Constant(str() as kind), _], _):  # ``Setup.note``
+                    kinds.add(kind)
     assert kinds - {*REMARKS, *STEPS, *OF_NO_ARRAY} == ENDING - {*STEPS}
 
 
