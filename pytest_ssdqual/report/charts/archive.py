@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.drawing.chart import printable, sentence, slug
-from pytest_ssdqual.report.drawing.plot import Chart, Line, Panel, Point, Style, level
+from pytest_ssdqual.report.drawing.plot import HOLLOW, OUTCOMES, Chart, Line, Panel, Point, Style, level
 from pytest_ssdqual.report.drawing.scales import Dates, Rows, Values, day, spread
 from pytest_ssdqual.report.evidence.evidence import Evidence
-from pytest_ssdqual.report.run_summary.fitness import WORDS
+from pytest_ssdqual.report.run_summary.fitness import LOOKS, USE, WORDS, word_of
 from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view.tables import Table, label, short_margin
 from pytest_ssdqual.report.view.tables import margin as margin_of
@@ -20,9 +20,10 @@ Margin = tuple[RunView, Evidence]
 MOST_PRODUCTS, MOST_SERIES = 24, 7
 #: Margins beyond this are drawn at the edge.
 MOST_PERCENT = 100.0
-#: Series of the palette by the word of a verdict; the marker differs as well.
-SERIES = dict(zip(WORDS, (2, 1, 6, 4, 5, 3), strict=True))
 DOTS: Style = {"linestyle": "", "clip_on": False}
+#: Style by the word of a verdict, in the order of ``WORDS``: hollow is not for acceptance.
+STYLES = {word: OUTCOMES[outcome] for word, outcome in zip(WORDS, OUTCOMES, strict=False)}
+STYLES |= {word_of(each, False): {**OUTCOMES[LOOKS[each]], **HOLLOW} for each in USE}
 JOINED: Style = {"linestyle": ":", "linewidth": 0.8, "clip_on": False}
 
 
@@ -37,11 +38,10 @@ def verdicts(products: Mapping[tuple[str, str], Sequence[RunView]]) -> Chart:
                 for run in runs
                 if run.verdict.word == word
             ],
-            index,
-            word[0].lower() + word[1:],
-            DOTS,
+            name=word[0].lower() + word[1:],
+            style={**style, **DOTS},
         )
-        for word, index in SERIES.items()
+        for word, style in STYLES.items()
     ]
     rest = f" The first {len(shown)} of {len(products):,} products." if len(products) > len(shown) else ""
     caption = f"Each mark is a run, in the row of its model and firmware.{rest}"

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.drawing.figure import Plate, drawing
-from pytest_ssdqual.report.drawing.palette import BAND, DASHES, INK, LIMIT, MARKERS, PUBLISHED, colour
+from pytest_ssdqual.report.drawing.palette import BAD, BAND, DASHES, GOOD, INK, LIMIT, MARKERS, OPEN, PUBLISHED, colour
 from pytest_ssdqual.report.drawing.scales import Scale
-from pytest_ssdqual.report.evidence.evidence import Evidence
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.view.tables import Table
 
 if TYPE_CHECKING:
@@ -40,6 +40,13 @@ DOTTED: Style = {**RULE, "linestyle": ":"}
 KNEE: Style = {"color": INK, "linestyle": (0, (1.5, 2)), "linewidth": 1.2}
 THIN: Style = {"linewidth": 1.0}
 HOLLOW: Style = {**THIN, "markerfacecolor": "none"}
+#: Dots of outcomes, in the hues that tables of pages have for them.
+OUTCOMES: Mapping[Finding, Style] = {
+    Finding.PASS: {"color": GOOD, "marker": "o"},
+    Finding.FAIL: {"color": BAD, "marker": "s"},
+    Finding.INCONCLUSIVE: {"color": OPEN, "marker": "D"},
+    Finding.BOUNDED: {"color": OPEN, "marker": "v"},
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,9 +72,15 @@ def test_of_many_figures_the_most_telling_are_drawn(tmp_path: Path) -> None:
     ],
 )
 def test_ticks_are_round_few_and_have_one_among_them(left: float, right: float, wanted: list[str]) -> None:
-    panel = spread(["a", "b"], [Line([Point(left, 0), Point(right, 1)])], "times", 2.0)
+    panel = spread(["a", "b"], [Line([Point(left, 0), Point(right, 1)])], "times", 2.0, is_limit=True)
     chart = Chart("k", "t", "c", panel, Table((), ()))
     assert re.findall(r">([^<>]* ×)<", chart.svg) == wanted
+
+
+def test_ticks_of_a_change_are_in_per_cent() -> None:
+    panel = spread(["a", "b"], [Line([Point(0.68, 0), Point(1.1, 1)])], "change", 2.0)
+    chart = Chart("k", "t", "c", panel, Table((), ()))
+    assert re.findall(r">([^<>]* %)<", chart.svg) == ["-30 %", "-20 %", "-10 %", "+0 %", "+10 %"]
 
 
 def test_an_interval_without_an_end_does_not_hide_the_others() -> None:
