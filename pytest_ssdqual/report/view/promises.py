@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
@@ -38,7 +38,7 @@ MOST_BAYS = 12
 ALL_WIDTHS = "all widths"
 
 
-def promised(judged: Iterable[Judged], most_rows: int) -> Table:
+def promised(judged: Collection[Judged], most_rows: int) -> Table:
     """Return a row for each promise, the worst first; of more than ``most_rows``, for each claim of each level."""
     found = matrix(judged)
     if sum(row.count for row in found.rows) <= most_rows:
@@ -163,14 +163,21 @@ class PromiseMatrix:
     note: str = ""
 
 
-def matrix(judged: Iterable[Judged]) -> PromiseMatrix:
+def matrix(judged: Collection[Judged]) -> PromiseMatrix:
     """Return the matrix of all promises of a run: a column for each width."""
     found = sorted(_evidence(judged), key=sorting)
     by_column: dict[str, list[Evidence]] = {_column(each): [] for each in sorted(found, key=_place)}
     for each in found:
         by_column[_column(each)].append(each)
     rows, note = _rows(by_column, has_singles=True)
-    return PromiseMatrix(tuple(by_column), rows, f"Promises: {len(found):,}", note)
+    return PromiseMatrix(tuple(by_column), rows, _caption("Promises", found, judged), note)
+
+
+def _caption(title: str, found: Collection[Evidence], judged: Iterable[Judged]) -> str:
+    """Return the title with the number of all promises, as terminal and first screen count them."""
+    every = sum(each.evidence.is_promised for each in judged)
+    apart = f", {every - len(found):,} of them of the inspection" if every > len(found) else ""
+    return f"{title}: {every:,}{apart}"
 
 
 def of_bays(judged: Mapping[str, Iterable[Judged]]) -> PromiseMatrix:
