@@ -13,6 +13,8 @@ from pytest_ssdqual.report.drawing.scales import Decades, Rows
 
 #: Intervals are cut at this multiple of the range of the ratios, as an unbounded one would hide all others.
 BEYOND = 1.5
+#: End of a name that stays when it is cut: there are serial numbers and workloads.
+TAIL = 8
 #: Width of a character of a row's name, on average.
 CHARACTER_IN = 0.072
 
@@ -52,4 +54,4 @@ def limits(ratios: Sequence[Point]) -> tuple[float, float]:
 
 def _short(name: str, most: int) -> str:
     shown = safe_text.line(name, 200)
-    return shown if len(shown) <= most else f"{shown[: most - 1].rstrip('… ')}…"
+    return shown if len(shown) <= most else f"{shown[: most - TAIL - 1].rstrip('… ')}…{shown[-TAIL:]}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 
 from pytest_ssdqual.qual.records import plain
@@ -18,8 +18,7 @@ from pytest_ssdqual.report.charts.ratios import spread
 from pytest_ssdqual.report.compare.circumstances import Weight, firmware_of, model_of
 from pytest_ssdqual.report.compare.compare import Against, Comparison, Pair, whole
 from pytest_ssdqual.report.compare.compared_run import ComparedRun, FigureKey
-from pytest_ssdqual.report.drawing.palette import BAND
-from pytest_ssdqual.report.drawing.plot import HOLLOW, OUTCOMES, Chart, Line, Point, Style
+from pytest_ssdqual.report.drawing.plot import OUTCOMES, Chart, Line, Point
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.view.csv_table import csv_of_records
@@ -44,17 +43,6 @@ SCATTER = (
 )
 #: Maximum number of rows of the chart, and of the table of a claim: a full run has thousands of figures.
 MOST_ROWS, MOST_LISTED = 40, 1000
-WORSE, BETTER = OUTCOMES[Finding.FAIL], OUTCOMES[Finding.PASS]
-#: Style of the chart's dots by kind of change: hollow is not shown for all comparisons together.
-STYLES: Mapping[ChangeKind, Style] = {
-    ChangeKind.WORSE: WORSE,
-    ChangeKind.BETTER: BETTER,
-    ChangeKind.WORSE_ALONE: {**WORSE, **HOLLOW},
-    ChangeKind.BETTER_ALONE: {**BETTER, **HOLLOW},
-    ChangeKind.WORSE_READ: {**WORSE, "marker": "x"},
-    ChangeKind.BETTER_READ: {**BETTER, "marker": "+"},
-    ChangeKind.OPEN: {**HOLLOW, "color": BAND, "marker": "o"},
-}
 #: Room for the names of the chart's rows.
 NAMES_IN = 3.1
 #: Schema of the JSON of comparisons and histories.
@@ -231,7 +219,7 @@ def _chart(found: Comparison) -> Chart:
         Line(
             [_point(y, name, pair) for y, (name, pair) in rows if pair.change.shown is shown],
             name=shown,
-            style=STYLES[shown],
+            style=OUTCOMES[LOOKS[shown]],
         )
         for shown in dict.fromkeys(pair.change.shown for _, (_, pair) in rows)
     ]

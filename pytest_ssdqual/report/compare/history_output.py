@@ -141,13 +141,8 @@ def record(found: FigureHistory) -> dict[str, object]:
 
 def _record(point: HistoryPoint) -> dict[str, object]:
     return {
-        "run": point.run,
         "started": point.time.isoformat(),
-        "model": point.model,
-        "firmware": point.firmware,
-        "protocol": point.protocol,
-        "machine": point.machine,
-        "counts": point.counts,
+        **{name: getattr(point, name) for name in ("run", "model", "firmware", "protocol", "machine", "counts")},
         "outcome": point.figure.outcome,
         "run_verdict": point.verdict,
         "drives": len(point.figure.drives),

@@ -46,6 +46,7 @@ OUTCOMES: Mapping[Finding, Style] = {
     Finding.FAIL: {"color": BAD, "marker": "s"},
     Finding.INCONCLUSIVE: {"color": OPEN, "marker": "D"},
     Finding.BOUNDED: {"color": OPEN, "marker": "v"},
+    Finding.OBSERVED: {**HOLLOW, "color": BAND, "marker": "o"},
 }
 
 

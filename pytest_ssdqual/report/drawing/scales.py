@@ -234,7 +234,7 @@ class Decades:
         axes.set_xlim(self.ends)
         log_ticks(axes.xaxis, self.unit, *axes.get_xlim())
         if self.is_change:
-            axes.xaxis.set_major_formatter(lambda value, _: f"{100 * (value - 1):+.3g} %")
+            axes.xaxis.set_major_formatter(lambda value, _: f"{100 * (value - 1):+.3g} %".replace("+0 %", "0 %"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,14 +170,9 @@ def matrix(judged: Collection[Judged]) -> PromiseMatrix:
     for each in found:
         by_column[_column(each)].append(each)
     rows, note = _rows(by_column, has_singles=True)
-    return PromiseMatrix(tuple(by_column), rows, _caption("Promises", found, judged), note)
-
-
-def _caption(title: str, found: Collection[Evidence], judged: Iterable[Judged]) -> str:
-    """Return the title with the number of all promises, as terminal and first screen count them."""
     every = sum(each.evidence.is_promised for each in judged)
     apart = f", {every - len(found):,} of them of the inspection" if every > len(found) else ""
-    return f"{title}: {every:,}{apart}"
+    return PromiseMatrix(tuple(by_column), rows, f"Promises: {every:,}{apart}", note)
 
 
 def of_bays(judged: Mapping[str, Iterable[Judged]]) -> PromiseMatrix:
