@@ -27,8 +27,10 @@ def test_site_is_whole_and_works_offline(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     pages = {path.relative_to(tmp_path / "site").as_posix() for path in (tmp_path / "site").rglob("*.html")}
     assert pages >= {f"docs/{path.stem}.html" for path in (ROOT / "docs").glob("*.md")} | {"index.html", "README.html"}
-    guide = (tmp_path / "site/docs/README.html").read_text()
-    assert all(f'<span class="caption-text">{part}</span>' in guide for part in ("First steps", "In a lab"))
+    first = (tmp_path / "site/README.html").read_text()
+    assert all(f'<span class="caption-text">{part}</span>' in first for part in ("First steps", "In a lab"))
+    assert "copybutton.js" in first
+    assert 'rel="next"' in first
     texts = [path for path in (tmp_path / "site").rglob("*") if path.suffix in (".html", ".css")]
     assert [path.name for path in texts if FETCHED.search(path.read_text())] == []
 
@@ -36,6 +38,7 @@ def test_site_is_whole_and_works_offline(tmp_path: Path) -> None:
 def test_dead_heading_and_forgotten_page_end_the_build(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     shutil.copy(ROOT / "docs/conf.py", tmp_path / "docs")
+    (tmp_path / "README.md").write_text("# What it is\n")
     (tmp_path / "docs/README.md").write_text("# Guide\n\n## Part\n\n- [A](a.md#nothing)\n")
     (tmp_path / "docs/a.md").write_text("# A\n")
     (tmp_path / "docs/b.md").write_text("# B\n")

@@ -6,12 +6,23 @@ from collections.abc import Mapping, Sequence
 
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.drawing.chart import printable, sentence, slug
-from pytest_ssdqual.report.drawing.plot import Chart, Line, Panel, Point, Style, level
+from pytest_ssdqual.report.drawing.plot import (
+    HOLLOW,
+    OUTCOMES,
+    Chart,
+    Line,
+    Panel,
+    Point,
+    Style,
+    level,
+    lines_of,
+    table_of,
+)
 from pytest_ssdqual.report.drawing.scales import Dates, Rows, Values, day, spread
 from pytest_ssdqual.report.evidence.evidence import Evidence
-from pytest_ssdqual.report.run_summary.fitness import WORDS
+from pytest_ssdqual.report.run_summary.fitness import LOOKS, USE, WORDS, word_of
 from pytest_ssdqual.report.run_summary.run_view import RunView
-from pytest_ssdqual.report.view.tables import Table, label, short_margin
+from pytest_ssdqual.report.view.tables import label, short_margin
 from pytest_ssdqual.report.view.tables import margin as margin_of
 
 #: A verdict of a run.
@@ -20,9 +31,10 @@ Margin = tuple[RunView, Evidence]
 MOST_PRODUCTS, MOST_SERIES = 24, 7
 #: Margins beyond this are drawn at the edge.
 MOST_PERCENT = 100.0
-#: Series of the palette by the word of a verdict; the marker differs as well.
-SERIES = dict(zip(WORDS, (2, 1, 6, 4, 5, 3), strict=True))
 DOTS: Style = {"linestyle": "", "clip_on": False}
+#: Style by the word of a verdict, in the order of ``WORDS``: hollow is not for acceptance.
+STYLES = {word: OUTCOMES[outcome] for word, outcome in zip(WORDS, OUTCOMES, strict=False)}
+STYLES |= {word_of(each, False): {**OUTCOMES[LOOKS[each]], **HOLLOW} for each in USE}
 JOINED: Style = {"linestyle": ":", "linewidth": 0.8, "clip_on": False}
 
 
@@ -32,26 +44,24 @@ def verdicts(products: Mapping[tuple[str, str], Sequence[RunView]]) -> Chart:
     lines = [
         Line(
             [
-                _point(run, row, f"{run.verdict.word}. {run.verdict.sentence}")
-                for row, (_, runs) in enumerate(shown)
+                Point(
+                    day(run.started),
+                    row,
+                    (_started(run), ", ".join(product), run.name, f"{word}. {run.verdict.sentence}"),
+                )
+                for row, (product, runs) in enumerate(shown)
                 for run in runs
                 if run.verdict.word == word
             ],
-            index,
-            word[0].lower() + word[1:],
-            DOTS,
+            name=word[0].lower() + word[1:],
+            style={**style, **DOTS},
         )
-        for word, index in SERIES.items()
+        for word, style in STYLES.items()
     ]
     rest = f" The first {len(shown)} of {len(products):,} products." if len(products) > len(shown) else ""
     caption = f"Each mark is a run, in the row of its model and firmware.{rest}"
-    rows = tuple(
-        (_started(run), ", ".join(product), run.name, run.verdict.word)
-        for product, runs in products.items()
-        for run in runs
-    )
     panel = Panel(Dates(), Rows([printable(", ".join(product), 26) for product, _ in shown], room_in=2.15), lines)
-    table = Table(("Started", "Model and firmware", "Run", "Verdict"), rows)
+    table = table_of(("Started", "Model and firmware", "Run", "Verdict"), panel)
     height_in = max(1.5, 0.75 + 0.36 * len(shown))
     return Chart("verdicts", "Verdicts over time", caption, panel, table, height_in=height_in)
 
@@ -67,24 +77,15 @@ def margin(claim: str, margins: Sequence[Margin]) -> Chart:
     )
     groups: dict[str, list[Point]] = {}
     for product, (run, evidence) in zip(products, margins, strict=True):
-        index = named.index(product)
-        name = printable(product, 40) if index < MOST_SERIES else "other products"
+        name = printable(product, 40) if named.index(product) < MOST_SERIES else "other products"
         y = min(max(margin_of(evidence), -MOST_PERCENT), MOST_PERCENT)
-        groups.setdefault(name, []).append(_point(run, y, evidence.sentence))
-    lines = [Line(group, index, name, JOINED) for index, (name, group) in enumerate(groups.items())]
-    rows = tuple(
-        (_started(run), product, run.name, short_margin(evidence), evidence.sentence)
-        for product, (run, evidence) in zip(products, margins, strict=True)
-    )
-    panel = Panel(Dates(), Values("margin", Unit.PERCENT, spread), [*lines, level(0.0, "promised")])
-    table = Table(("Started", "Model and firmware", "Run", "Margin", "Verdict"), rows)
+        row = _started(run), product, run.name, short_margin(evidence), evidence.sentence
+        groups.setdefault(name, []).append(Point(day(run.started), y, row))
+    panel = Panel(Dates(), Values("margin", Unit.PERCENT, spread), [*lines_of(groups, JOINED), level(0.0, "promised")])
+    table = table_of(("Started", "Model and firmware", "Run", "Margin", "Verdict"), panel)
     title = sentence(label(claim)).rstrip(".")
     return Chart(slug("margin", claim), title, caption, panel, table, height_in=2.7)
 
 
 def _started(run: RunView) -> str:
     return f"{run.started:%Y-%m-%d %H:%M}"
-
-
-def _point(run: RunView, y: float, words: str) -> Point:
-    return Point(day(run.started), y, words=f"{run.name}: {words}")

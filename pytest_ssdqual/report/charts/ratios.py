@@ -13,6 +13,8 @@ from pytest_ssdqual.report.drawing.scales import Decades, Rows
 
 #: Intervals are cut at this multiple of the range of the ratios, as an unbounded one would hide all others.
 BEYOND = 1.5
+#: End of a name that stays when it is cut: there are serial numbers and workloads.
+TAIL = 8
 #: Width of a character of a row's name, on average.
 CHARACTER_IN = 0.072
 
@@ -20,18 +22,18 @@ CHARACTER_IN = 0.072
 def spread(names: Sequence[str], lines: Sequence[Line], axis: str, room_in: float, *, is_limit: bool = False) -> Panel:
     """Return the panel of ratios: the x of a point with its interval, the y is the ordinal of its row, or near it.
 
-    ``room_in`` is that of the names, ``is_limit`` says that 1 is the limit of every row.
+    ``room_in`` is that of the names. With ``is_limit`` 1 is the limit of every row, else what a change begins from.
     """
     ends = limits([point for line in lines for point in line.points])
     marks: list[AnyMark] = [upright(1.0, "promised" if is_limit else "", PROMISED if is_limit else RULE)]
     for line in lines:
         cut = [(*_cut(point, *ends), point.y) for point in line.points]
-        marks.append(stretches(cut, style={"color": colour(line.index), "linewidth": 1.2}))
+        marks.append(stretches(cut, style={"color": line.style.get("color", colour(line.index)), "linewidth": 1.2}))
     for line in lines:
         dots = [replace(point, interval=None) for point in line.points]
         marks.append(replace(line, points=dots, style={"linestyle": "", "markersize": 4, **line.style}))
     shown = [_short(name, int(room_in / CHARACTER_IN)) for name in names]
-    return Panel(Decades(axis, Unit.RATIO, ends), Rows(shown, room_in=room_in), marks)
+    return Panel(Decades(axis, Unit.RATIO, ends, is_change=not is_limit), Rows(shown, room_in=room_in), marks)
 
 
 def _cut(point: Point, low: float, high: float) -> tuple[float, float]:
@@ -52,4 +54,4 @@ def limits(ratios: Sequence[Point]) -> tuple[float, float]:
 
 def _short(name: str, most: int) -> str:
     shown = safe_text.line(name, 200)
-    return shown if len(shown) <= most else f"{shown[: most - 1].rstrip('… ')}…"
+    return shown if len(shown) <= most else f"{shown[: most - TAIL - 1].rstrip('… ')}…{shown[-TAIL:]}"

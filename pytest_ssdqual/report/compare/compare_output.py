@@ -18,7 +18,7 @@ from pytest_ssdqual.report.charts.ratios import spread
 from pytest_ssdqual.report.compare.circumstances import Weight, firmware_of, model_of
 from pytest_ssdqual.report.compare.compare import Against, Comparison, Pair, whole
 from pytest_ssdqual.report.compare.compared_run import ComparedRun, FigureKey
-from pytest_ssdqual.report.drawing.plot import Chart, Line, Point
+from pytest_ssdqual.report.drawing.plot import OUTCOMES, Chart, Line, Point
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.view.csv_table import csv_of_records
@@ -43,12 +43,6 @@ SCATTER = (
 )
 #: Maximum number of rows of the chart, and of the table of a claim: a full run has thousands of figures.
 MOST_ROWS, MOST_LISTED = 40, 1000
-#: Series of the palette by kind of change.
-SERIES = {
-    ChangeKind.WORSE: 1, ChangeKind.WORSE_ALONE: 1, ChangeKind.WORSE_READ: 1,
-    ChangeKind.BETTER: 2, ChangeKind.BETTER_ALONE: 2, ChangeKind.BETTER_READ: 2,
-    ChangeKind.OPEN: 7,
-}  # fmt: skip
 #: Room for the names of the chart's rows.
 NAMES_IN = 3.1
 #: Schema of the JSON of comparisons and histories.
@@ -57,7 +51,7 @@ SCHEMA = 2
 COLUMNS = (
     "run", "against", *(each.name for each in fields(FigureKey)), "geometry", "workload", "direction",
     *(f"{of}_{each.name}".removesuffix("_value") for of in ("first", "now", "ratio") for each in fields(Estimate)),
-    "shown", "p_value", "drives_paired", "drive",
+    "change_percent", "shown", "p_value", "drives_paired", "drive",
 )  # fmt: skip
 
 
@@ -69,7 +63,7 @@ def table(found: Comparison, width: int = 80, *, every: bool = False) -> list[Te
 def page(found: Comparison) -> str:
     """Return a self-contained page: circumstances, chart, tables."""
     lead = [f"{other.run.name} against {found.first.name}: {counted(other)}." for other in found.others]
-    chart = Section("Ratios", sentences(caption(found)), svg=_chart(found).svg)
+    chart = Section("Changes", sentences(caption(found)), svg=_chart(found).svg)
     runs, circumstances, *rest = sections(found, str, every=True)
     return pages.sheet("Runs compared", lead, [runs, circumstances, chart, *rest])
 
@@ -92,7 +86,7 @@ def _runs(found: Comparison) -> Iterator[str]:
         unread = f", {run.unreadable:,} records unreadable" if run.unreadable else ""
         ended = "" if run.has_ended else ", has not ended"
         when = run.started[:16] or "time unknown"
-        yield f"{called}: {run.name}, {when}, {len(run.figures):,} figures{unread}{ended}"
+        yield f"{called}: {run.name}, {when}, {len(run.figures):,} figures{unread}{ended}: {run.verdict}"
         yield from (f"cause in {called}: {each}" for each in run.causes)
 
 
@@ -197,7 +191,7 @@ def caption(found: Comparison) -> str:
     """Return the caption of the chart."""
     count = sum(len(other.pairs) for other in found.others)
     drawn = f"The {MOST_ROWS} most significant of {count:,} figures" if count > MOST_ROWS else "Each figure"
-    text = f"{drawn}: ratio to the first run, with its interval. An interval that contains 1 shows no difference."
+    text = f"{drawn}: change from the first run, with its interval. An interval that contains 0 shows no difference."
     return f"{text} {_widened(found).capitalize()}." if found.run_to_run_percent else text
 
 
@@ -224,14 +218,13 @@ def _chart(found: Comparison) -> Chart:
     lines = [
         Line(
             [_point(y, name, pair) for y, (name, pair) in rows if pair.change.shown is shown],
-            SERIES[shown],
-            shown,
-            {} if shown in (ChangeKind.WORSE, ChangeKind.BETTER) else {"markerfacecolor": "none"},
+            name=shown,
+            style=OUTCOMES[LOOKS[shown]],
         )
         for shown in dict.fromkeys(pair.change.shown for _, (_, pair) in rows)
     ]
-    panel = spread([name for _, (name, _) in rows], lines, "times the first run", NAMES_IN)
-    title, height_in = "Ratios of the figures of two runs", max(1.2, 0.2 * len(rows) + 0.7)
+    panel = spread([name for _, (name, _) in rows], lines, "change from the first run", NAMES_IN)
+    title, height_in = "Changes of the figures of two runs", max(1.2, 0.2 * len(rows) + 0.7)
     return Chart("compared", title, caption(found), panel, Table((), ()), height_in=height_in)
 
 
@@ -268,6 +261,8 @@ def run_record(run: ComparedRun) -> dict[str, object]:
     return {
         "name": run.name,
         "started": run.started,
+        "verdict": run.verdict,
+        "causes": run.causes,
         "model": model_of(run),
         "firmware": firmware_of(run),
         "figures": len(run.figures),
@@ -295,6 +290,7 @@ def _record(pair: Pair) -> dict[str, object]:
         **_numbers("first", pair.old.estimate),
         **_numbers("now", pair.new.estimate),
         **_numbers("ratio", pair.change.ratio),
+        "change_percent": 100 * (pair.change.ratio.value - 1),
         "shown": pair.change.shown.value,
         "p_value": pair.change.p_value,
         "drives_paired": pair.paired,

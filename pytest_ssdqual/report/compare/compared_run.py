@@ -20,10 +20,10 @@ from pytest_ssdqual.qual.verdict.multiplicity import Widening
 from pytest_ssdqual.report.evidence.evidence import About, Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.manifest import Manifest
-from pytest_ssdqual.report.run_folder.reader import DECISIVE, Record, RunReader
+from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 from pytest_ssdqual.report.run_folder.records import HealthRecord
-from pytest_ssdqual.report.run_summary import write_caches
-from pytest_ssdqual.report.run_summary.causes import groups
+from pytest_ssdqual.report.run_summary import run_view
+from pytest_ssdqual.report.run_summary.overview import overview
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.tables import span
 from pytest_ssdqual.rig.fio.load import LoadRecord
@@ -33,7 +33,7 @@ DRIVES = "drive"
 #: Of a drive's part in evidence: the figure of that drive. Of claims about the drives' likeness there is none.
 VALUE, LOW, HIGH = "value", "low", "high"
 #: Records that something is taken from.
-KINDS = ("run_started", "measured", "health", "load", "write_cache", *DECISIVE)
+KINDS = ("run_started", "measured", "load", *run_view.KINDS)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -129,7 +129,9 @@ class ComparedRun:
     load: str = ""
     #: States of the drives' write caches as a phrase; empty if they were not recorded.
     write_caches: str = ""
-    #: A sentence for each cause of broken promises.
+    #: The run's verdict, of a pass with its coverage.
+    verdict: str = ""
+    #: A sentence for each reason against the drives or the run.
     causes: tuple[str, ...] = ()
 
     @property
@@ -146,6 +148,7 @@ class ComparedRun:
     def read(cls, folder: Path) -> ComparedRun:
         """Read a run folder; ``OSError`` without records."""
         story = RunReader.read(folder, *KINDS)
+        view = run_view.RunView.of(story)
         figures: list[tuple[Evidence, ComparedFigure]] = []
         unreadable = story.unreadable
         for judged in story.judged:
@@ -164,8 +167,9 @@ class ComparedRun:
             health=_health(story),
             unreadable=unreadable,
             load=next((each.sentence for each in story.contents(LoadRecord, "load")), ""),
-            write_caches=write_caches.states(story),
-            causes=tuple(each.headline for each in groups(each.evidence for each in story.judged)),
+            write_caches=view.write_caches,
+            verdict=view.verdict.headline,
+            causes=tuple(each.sentence for each in overview(view).causes),
         )
 
 

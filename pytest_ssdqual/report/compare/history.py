@@ -54,6 +54,8 @@ class HistoryPoint:
     firmware: str
     protocol: str
     machine: str
+    #: Verdict of the whole run.
+    verdict: str = ""
     #: Definitions of the figure's workloads, by id.
     asked: Mapping[str, str] = field(default_factory=dict)
     #: Reason why the run is not tested for a change; empty if it is.
@@ -148,7 +150,7 @@ def _points(runs: Sequence[ComparedRun], key: FigureKey) -> Iterator[HistoryPoin
         if time and figure:
             facts = (model_of(run), firmware_of(run, known), document(run, "protocol"), machine_of(run))
             asked = {each: run.asked[each] for each in key.workloads if each in run.asked}
-            yield HistoryPoint(run.name, time, figure, *facts, asked)
+            yield HistoryPoint(run.name, time, figure, *facts, run.verdict, asked)
 
 
 def _apart(point: HistoryPoint, last: HistoryPoint) -> str:

@@ -9,12 +9,12 @@ from itertools import pairwise
 
 from pytest_ssdqual.qual.detect.trend import FEWEST, FEWEST_FOR_STEP, LevelStep, Trend
 from pytest_ssdqual.qual.records import plain
-from pytest_ssdqual.qual.units import Unit, format_range, format_value
+from pytest_ssdqual.qual.units import format_range, format_value
 from pytest_ssdqual.qual.verdict import ratio as comparison
 from pytest_ssdqual.report.compare.compare_output import SCHEMA
 from pytest_ssdqual.report.compare.history import FigureHistory, HistoryPoint
 from pytest_ssdqual.report.drawing.plot import AnyMark, Chart, Line, Panel, Point, upright
-from pytest_ssdqual.report.drawing.scales import Dates, Values, day, spread
+from pytest_ssdqual.report.drawing.scales import Dates, Values, close, day
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.view import document
@@ -22,15 +22,7 @@ from pytest_ssdqual.report.view.csv_table import csv_of_records
 from pytest_ssdqual.report.view.document import Section, text_lines
 from pytest_ssdqual.report.view.tables import State, Table, TableRow, TextLine, label
 
-HEAD = ("", "figure", "interval", "firmware", "remark")
-#: What an axis counts in, and its name.
-SCALES = {
-    Unit.NANOSECONDS: (1e3, "µs"),
-    Unit.BYTES_PER_SECOND: (1e6, "MB/s"),
-    Unit.RATIO: (1.0, "times"),
-    Unit.COUNT: (1.0, "I/Os"),
-    Unit.CELSIUS: (1.0, "°C"),
-}
+HEAD = ("", "figure", "interval", "firmware", "run", "remark")
 
 
 def table(found: FigureHistory, width: int = 80) -> list[TextLine]:
@@ -51,6 +43,7 @@ def _row(point: HistoryPoint) -> TableRow:
         format_value(estimate.value, estimate.unit),
         format_range(estimate.low, estimate.high, estimate.unit),
         point.firmware,
+        point.verdict,
         State(point.apart, Finding.INCONCLUSIVE) if point.apart else "",
     )
 
@@ -107,16 +100,19 @@ def _trend(trend: Trend) -> str:
 def _step(found: FigureHistory, step: LevelStep) -> str:
     series = found.series
     before, after = series[step.at - 1], series[step.at]
-    text = (
-        f"single change between {before.run} and {after.run}: to {format_value(step.ratio, Unit.RATIO, 1)} of what it "
-        f"was, p = {step.p_value:.2g} (Pettitt)"
-    )
+    between = f"single change between {before.run} and {after.run}"
+    text = f"{between}: {_percent(step.ratio)} %, p = {step.p_value:.2g} (Pettitt)"
     levels = [[point.figure.estimate.value for point in part] for part in (series[: step.at], series[step.at :])]
     if min(map(len, levels)) < 2:
         return text
     old, new = (comparison.typical(each, found.unit) for each in levels)
     ratio = comparison.ratio(new, old)
-    return f"{text}, interval {format_range(ratio.low, ratio.high, Unit.RATIO)}"
+    return f"{text}, interval {_percent(ratio.low)}…{_percent(ratio.high)} %"
+
+
+def _percent(ratio: float) -> str:
+    """Return a ratio as a change: ``-20.1``."""
+    return f"{100 * (ratio - 1):+.1f}"
 
 
 def _changes(series: Sequence[HistoryPoint]) -> Iterator[str]:
@@ -145,14 +141,10 @@ def record(found: FigureHistory) -> dict[str, object]:
 
 def _record(point: HistoryPoint) -> dict[str, object]:
     return {
-        "run": point.run,
         "started": point.time.isoformat(),
-        "model": point.model,
-        "firmware": point.firmware,
-        "protocol": point.protocol,
-        "machine": point.machine,
-        "counts": point.counts,
+        **{name: getattr(point, name) for name in ("run", "model", "firmware", "protocol", "machine", "counts")},
         "outcome": point.figure.outcome,
+        "run_verdict": point.verdict,
         "drives": len(point.figure.drives),
         **plain(point.figure.estimate),
     }
@@ -183,12 +175,11 @@ def caption(found: FigureHistory) -> str:
 
 
 def _chart(found: FigureHistory) -> str:
-    factor, unit = SCALES.get(found.unit, (1.0, found.unit.value))
     marks = list[AnyMark]()
     groups = dict.fromkeys((point.firmware, point.counts) for point in found.points)
     for index, (firmware, counts) in enumerate(groups):
         points = [
-            _point(point, factor)
+            _point(point)
             for point in found.points
             if (point.firmware, point.counts) == (firmware, counts) and point.figure.estimate.unit is found.unit
         ]
@@ -199,13 +190,13 @@ def _chart(found: FigureHistory) -> str:
     if drift.step and (drift.is_rather_step or not drift.trend):
         before, after = (day(found.series[index].time) for index in (drift.step.at - 1, drift.step.at))
         marks.append(upright((before + after) / 2, "changed here"))
-    panel = Panel(Dates(), Values(f"{label(found.key.claim)}, {unit}", fit=spread), marks)
+    panel = Panel(Dates(), Values(label(found.key.claim), found.unit, close), marks)
     return Chart("history", found.name, caption(found), panel, Table((), ())).svg
 
 
-def _point(point: HistoryPoint, factor: float) -> Point:
+def _point(point: HistoryPoint) -> Point:
     estimate = point.figure.estimate
     is_bounded = math.isfinite(estimate.low) and math.isfinite(estimate.high)
-    interval = (estimate.low / factor, estimate.high / factor) if is_bounded else None
+    interval = (estimate.low, estimate.high) if is_bounded else None
     words = f"{point.run}: {estimate}, firmware {point.firmware}"
-    return Point(day(point.time), estimate.value / factor, interval=interval, words=words)
+    return Point(day(point.time), estimate.value, interval=interval, words=words)

@@ -44,6 +44,8 @@ PAPER_LIGHT, PAPER_DARK = "#ffffff", "#14181d"
 #: What matplotlib draws with, and what becomes of it. Each stands for nothing else, so none can be missed.
 INK, LIMIT, PUBLISHED, BAND = "#010101", "#0100a1", "#0100a2", "#0100a3"
 SERIES = tuple(f"#0100f{index}" for index in range(1, 9))
+#: Outcomes, in the hues that tables of pages have for them.
+GOOD, OPEN, BAD = SERIES[2], SERIES[1], LIMIT
 VARIABLES: Mapping[str, str] = {
     INK: "currentColor",
     LIMIT: "var(--limit)",

@@ -22,9 +22,9 @@ from pytest_ssdqual.report.drawing.chart import (
     printable,
 )
 from pytest_ssdqual.report.drawing.figure import Plate, drawing
-from pytest_ssdqual.report.drawing.palette import BAND, DASHES, INK, LIMIT, MARKERS, PUBLISHED, colour
+from pytest_ssdqual.report.drawing.palette import BAD, BAND, DASHES, GOOD, INK, LIMIT, MARKERS, OPEN, PUBLISHED, colour
 from pytest_ssdqual.report.drawing.scales import Scale
-from pytest_ssdqual.report.evidence.evidence import Evidence
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.view.tables import Table
 
 if TYPE_CHECKING:
@@ -52,6 +52,14 @@ DOTTED: Style = {**RULE, "linestyle": ":"}
 KNEE: Style = {"color": INK, "linestyle": (0, (1.5, 2)), "linewidth": 1.2}
 THIN: Style = {"linewidth": 1.0}
 HOLLOW: Style = {**THIN, "markerfacecolor": "none"}
+#: Dots of outcomes, in the hues that tables of pages have for them.
+OUTCOMES: Mapping[Finding, Style] = {
+    Finding.PASS: {"color": GOOD, "marker": "o"},
+    Finding.FAIL: {"color": BAD, "marker": "s"},
+    Finding.INCONCLUSIVE: {"color": OPEN, "marker": "D"},
+    Finding.BOUNDED: {"color": OPEN, "marker": "v"},
+    Finding.OBSERVED: {**HOLLOW, "color": BAND, "marker": "o"},
+}
 
 
 @frozen

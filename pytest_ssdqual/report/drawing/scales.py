@@ -226,11 +226,15 @@ class Decades:
     label: str
     unit: Unit
     ends: tuple[float, float] | None = None
+    #: True for ratios that are shown as changes in per cent.
+    is_change: bool = False
 
     def apply(self, axes: Axes, values: Sequence[float]) -> None:
         axes.set_xscale("log")
         axes.set_xlim(self.ends)
         log_ticks(axes.xaxis, self.unit, *axes.get_xlim())
+        if self.is_change:
+            axes.xaxis.set_major_formatter(lambda value, _: f"{100 * (value - 1):+.3g} %".replace("+0 %", "0 %"))
 
 
 @frozen
@@ -270,7 +274,9 @@ class Dates:
         locator = AutoDateLocator(minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
-        axes.margins(x=0.04)
+        # A single run, or the runs of one day, in half a day to either side: matplotlib would show years.
+        margin = max(0.5, 0.04 * (max(values) - min(values)))
+        axes.set_xlim(min(values) - margin, max(values) + margin)
 
 
 def day(time: datetime) -> float:

@@ -20,11 +20,12 @@ from pytest_ssdqual.report.charts.archive import Margin
 from pytest_ssdqual.report.drawing.plot import Chart
 from pytest_ssdqual.report.drawing.room import ChartRoom
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.evidence.inspection import is_inspection
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.find import folders_below
-from pytest_ssdqual.report.run_summary.fitness import NUMBERS, WORDS
+from pytest_ssdqual.report.run_summary.fitness import NUMBERS, WORDS, Fitness
 from pytest_ssdqual.report.run_summary.run_view import RunView, shown
 from pytest_ssdqual.report.view.tables import SEVERITY, Cell, PageLink, Table, bounded, label, margin
 from pytest_ssdqual.rig.drives.topology import Drive
@@ -51,7 +52,7 @@ def compose(folder: Path, place: Path) -> dict[str, Any]:
         "verdicts": verdicts,
         "products": _products(products),
         "claims": _claims(runs),
-        "causes": tuple(causes_of(runs).most_common(MOST_CHARTS)),
+        "causes": tuple((name, counted(count, "broken promise")) for name, count in causes_of(runs)),
         "margins": margins,
         "charts_note": note,
         "runs": _runs(runs, place),
@@ -92,7 +93,7 @@ def _charts(
 
 
 def _products(products: Mapping[Product, Sequence[RunView]]) -> Table:
-    columns = ("Model", "Firmware", "Runs", "Drives", *WORDS, "Last run", "Last verdict")
+    columns = ("Model", "Firmware", "Runs", "Drives", *WORDS, "Last verdict", "on")
     rows = [(*product, *_product(runs)) for product, runs in products.items()]
     return bounded(columns, rows, f"Models and firmware: {len(products):,}", MOST_CLAIMS, LEFT_OUT)
 
@@ -102,8 +103,9 @@ def _product(runs: Sequence[RunView]) -> Iterator[Cell]:
     yield f"{len(runs):,}"
     yield f"{len({name_of(drive) for run in runs for drive in run.manifest.drives}):,}"
     yield from (f"{words[word]:,}" for word in WORDS)
-    yield f"{runs[-1].started:%Y-%m-%d}"
-    yield runs[-1].verdict.state
+    last = next((run for run in reversed(runs) if run.verdict.fitness is not Fitness.NO_VERDICT), runs[-1])
+    yield last.verdict.state
+    yield f"{last.started:%Y-%m-%d}"
 
 
 def _claims(runs: Sequence[RunView]) -> Table:
@@ -238,10 +240,14 @@ def drives_of(runs: Iterable[RunView]) -> list[DriveHistory]:
 
 
 def margins_of(runs: Iterable[RunView]) -> dict[str, list[Margin]]:
-    """Return the worst margin of each claim in each run; claims with the least margin first."""
+    """Return the worst margin of each claim in each run; claims with the least margin first.
+
+    What must not occur at all, or is inspected, has no distance from a limit.
+    """
     of_claim: dict[str, list[Margin]] = {}
     for run in runs:
-        for claim, worst in {each.claim: each for each in sorted(run.promised, key=margin, reverse=True)}.items():
+        promised = [each for each in run.promised if each.limit and not is_inspection(each)]
+        for claim, worst in {each.claim: each for each in sorted(promised, key=margin, reverse=True)}.items():
             of_claim.setdefault(claim, []).append((run, worst))
     return dict(sorted(of_claim.items(), key=lambda each: (min(margin(worst) for _, worst in each[1]), each[0])))
 
@@ -252,14 +258,16 @@ def outcomes_of(runs: Iterable[RunView]) -> Mapping[tuple[str, Product], Counter
     counts: dict[tuple[str, Product], Counter[str]] = {}
     for run in runs:
         for each in run.promised:
-            counts.setdefault((each.claim, (run.models, run.firmware)), Counter())[each.outcome] += 1
+            claim = "inspection" if is_inspection(each) else each.claim
+            counts.setdefault((claim, (run.models, run.firmware)), Counter())[each.outcome] += 1
     ranks = {claim: known.index(claim) if claim in known else len(known) for claim, _ in counts}
     return dict(sorted(counts.items(), key=lambda each: (each[0][1], ranks[each[0][0]])))
 
 
-def causes_of(runs: Iterable[RunView]) -> Counter[str]:
-    """Return the number of broken promises by their attributed cause."""
-    return Counter(each.cause.subject for run in runs for each in _broken(run) if each.cause)
+def causes_of(runs: Iterable[RunView]) -> list[tuple[str, int]]:
+    """Return the most frequent attributed causes with their numbers of broken promises."""
+    subjects = (each.cause.subject for run in runs for each in _broken(run) if each.cause)
+    return Counter(subjects).most_common(MOST_CHARTS)
 
 
 def _broken(run: RunView) -> Iterator[Evidence]:

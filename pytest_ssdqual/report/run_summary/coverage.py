@@ -76,11 +76,14 @@ class Coverage:
     hollow: tuple[HollowPromise, ...] = ()
     unpromised: tuple[HollowPromise, ...] = ()
     missing: tuple[HollowPromise, ...] = ()
+    #: Those of the tests that measured something without a limit, so that there was nothing to judge.
+    unlimited: int = 0
 
     def __str__(self) -> str:
-        """Return ``7 of 187 tests, 3 of 8 drives``."""
-        tests, drives = counted(self.tests, "test"), counted(self.drives, "drive")
-        return f"{self.tests_judged:,} of {tests}, {self.drives_judged:,} of {drives}"
+        """Return ``7 of 187 tests (3 more without a limit), 3 of 8 drives``."""
+        tests, drives = counted(self.tests - self.unlimited, "test"), counted(self.drives, "drive")
+        more = f" ({self.unlimited:,} more without a limit)" if self.unlimited else ""
+        return f"{self.tests_judged:,} of {tests}{more}, {self.drives_judged:,} of {drives}"
 
     def __add__(self, other: Self) -> Coverage:
         """Return the coverage of both, without the names of drives and promises."""
@@ -89,12 +92,13 @@ class Coverage:
             self.tests + other.tests,
             self.drives_judged + other.drives_judged,
             self.drives + other.drives,
+            unlimited=self.unlimited + other.unlimited,
         )
 
     @property
     def is_partial(self) -> bool:
-        """Whether tests of the selected suites, or drives, were not judged."""
-        return self.tests_judged < self.tests or self.drives_judged < self.drives
+        """Whether tests of the selected suites that have a limit, or drives, were not judged."""
+        return self.tests_judged < self.tests - self.unlimited or self.drives_judged < self.drives
 
     def untested_as(self, identity: str) -> str:
         """Return ``not tested`` or ``only inspected``; empty for a drive that is covered."""
@@ -108,6 +112,7 @@ class Coverage:
         return {
             "tests_judged": self.tests_judged,
             "tests_all": self.tests,
+            "tests_without_limit": self.unlimited,
             "drives_judged": self.drives_judged,
             "drives_all": self.drives,
         }
@@ -121,6 +126,8 @@ class _Test:
     judged: frozenset[str]
     #: Passed, failed, or bounded by something above the drives.
     is_decided: bool
+    #: It has only figures without a limit, and no record of an end, as a test with a verdict has none.
+    is_unlimited: bool
     #: Another sentence says why it has no verdict on a claim: an error, an inconclusive verdict, a drive that failed.
     is_explained: bool
     #: It was skipped, as it does not apply to these drives.
@@ -146,6 +153,7 @@ def coverage(story: RunReader, judged: Sequence[Judged]) -> Coverage:
     return Coverage(
         tests_judged=sum(test in ends and ends[test].is_decided for test in applying),
         tests=len(applying) + len(left_out.difference(planned)),
+        unlimited=sum(test in ends and ends[test].is_unlimited for test in applying),
         drives_judged=len(seen),
         drives=len(drives),
         untested=frozenset(drives.keys() - seen),
@@ -173,6 +181,7 @@ def _end(evidence: Sequence[Evidence], last: Record | None) -> _Test:
             name for each in promised if each.outcome is not Finding.BOUNDED for name in (each.claim, each.group)
         ),
         is_decided=bool(outcomes & {Finding.PASS, Finding.FAIL, Finding.BOUNDED}) or kind in (PASSED, FAILED),
+        is_unlimited=bool(evidence) and not promised and not kind,
         is_explained=(
             kind in (ERROR, FAILED)
             or bool(outcomes & {Finding.INCONCLUSIVE, Finding.BOUNDED})

@@ -218,7 +218,7 @@ def _use(fitness: Fitness, counts: Counts, manifest: Manifest, coverage: Coverag
         return "Not for acceptance: its protocol is for acceptance, but this run is undecided."
     if fitness is Fitness.NO_VERDICT:
         return "Not for acceptance: its protocol is for acceptance, but this run came to no verdict."
-    part = " of this part" if fitness is Fitness.FIT and coverage.is_partial else ""
+    part = ", but only of what was judged" if fitness is Fitness.FIT and coverage.is_partial else ""
     return f"For acceptance{part}: its protocol is made to accept or reject a drive, and {_decides(fitness, counts)}."
 
 

@@ -163,15 +163,14 @@ def _deviating(run: RunView) -> Iterator[Reason]:
 def _of_drives(run: RunView, changed: Sequence[WorsenedDrive], failed: Sequence[str] = ()) -> Iterator[Reason]:
     """Yield each drive that failed or whose health worsened, with what else was found, and the tests that it cost."""
     serials = run.manifest.serials
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {serial: [] for serial in failed}
     for each in changed:
         shortened = (finding.replace(each.name, "it") if each.name else finding for finding in each.findings)
         found.setdefault(serials.get(each.drive) or each.drive, []).extend(shortened)
-    for serial in failed:
-        found.setdefault(serial, [f"drive {serial} failed under load"])
     paths = {drive.name: drive.path for drive in run.manifest.drives}
     for serial, findings in found.items():
-        first, *further = findings or ["its health worsened"]
+        first, *rest = findings or [f"drive {serial} failed under load" if serial in failed else "its health worsened"]
+        further = [each for each in rest if each.rpartition("the first: ")[2] not in first]  # the kernel's words, once
         place = f" at {path}" if (path := paths.get(serial)) else ""
         sentence = f"drive {serial}{place}: {first}".replace(f": drive {serial} ", " ", 1)
         tests = sum(len(each.tests) for each in run.errors if serial in each.drives)

@@ -24,7 +24,7 @@ from pytest_ssdqual.report.evidence.health import FAILED
 from pytest_ssdqual.report.evidence.inspection import is_inspection
 from pytest_ssdqual.report.evidence.multiplicity import ClaimTally
 from pytest_ssdqual.report.run_summary.fitness import LOOKS, Fitness
-from pytest_ssdqual.report.run_summary.overview import overview
+from pytest_ssdqual.report.run_summary.overview import failed_drives, overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import promises
 from pytest_ssdqual.report.view.grid import grids
@@ -226,16 +226,23 @@ def write_table(
 
 
 def ending(run: RunView, width: int) -> Iterator[TextLine]:
-    """Yield the verdict of the run, its causes, what to do, and what limits it, as on the first screen of the page."""
+    """Yield the verdict of the run, its causes, what to do, and what limits it, as on the first screen of the page.
+
+    A drive that failed is the first of the causes, and stands in the headline with the kernel's words.
+    """
     verdict, first = run.verdict, overview(run)
-    yield from paragraph(f"{verdict.headline}: {verdict.sentence}", width, (COLOUR[LOOKS[verdict.fitness]], "bold"))
+    opening = first.causes[0].sentence if failed_drives(run) else verdict.sentence
+    yield from paragraph(f"{verdict.headline}: {opening}", width, (COLOUR[LOOKS[verdict.fitness]], "bold"))
     for reason in first.causes:
-        yield from paragraph(f"cause: {reason.sentence}", width, ("red",), first=INDENT, rest=INDENT * 2)
+        if reason.sentence != opening:
+            yield from paragraph(f"cause: {reason.sentence}", width, ("red",), first=INDENT, rest=INDENT * 2)
         for consequence in reason.consequences:
             yield from paragraph(consequence, width, first=INDENT * 2, rest=INDENT * 3)
     for number, step in enumerate(first.steps):
         yield from paragraph(f"{'then' if number else 'next step'}: {step}", width, first=INDENT, rest=INDENT * 2)
     judged = "" if verdict.fitness is Fitness.FIT else f"judged: {verdict.coverage}"
+    if opening != verdict.sentence:
+        judged += f"; {verdict.sentence}"
     for remark in filter(None, (judged, *first.limits)):
         yield from paragraph(remark, width, ("yellow",), first=INDENT, rest=INDENT * 2)
 

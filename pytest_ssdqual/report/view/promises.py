@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.inspection.checks import CHECKS
@@ -46,7 +46,7 @@ MOST_BAYS = 12
 ALL_WIDTHS = "all widths"
 
 
-def promised(judged: Iterable[Judged], most_rows: int) -> Table:
+def promised(judged: Collection[Judged], most_rows: int) -> Table:
     """Return a row for each promise, the worst first; of more than ``most_rows``, for each claim of each level."""
     found = matrix(judged)
     if sum(row.count for row in found.rows) <= most_rows:
@@ -167,14 +167,16 @@ class PromiseMatrix:
     note: str = ""
 
 
-def matrix(judged: Iterable[Judged]) -> PromiseMatrix:
+def matrix(judged: Collection[Judged]) -> PromiseMatrix:
     """Return the matrix of all promises of a run: a column for each width."""
     found = sorted(_evidence(judged), key=sorting)
     by_column: dict[str, list[Evidence]] = {_column(each): [] for each in sorted(found, key=_place)}
     for each in found:
         by_column[_column(each)].append(each)
     rows, note = _rows(by_column, has_singles=True)
-    return PromiseMatrix(tuple(by_column), rows, f"Promises: {len(found):,}", note)
+    every = sum(each.evidence.is_promised for each in judged)
+    apart = f", {every - len(found):,} of them of the inspection" if every > len(found) else ""
+    return PromiseMatrix(tuple(by_column), rows, f"Promises: {every:,}{apart}", note)
 
 
 def of_bays(judged: Mapping[str, Iterable[Judged]]) -> PromiseMatrix:

@@ -35,7 +35,7 @@ def test_the_load_of_a_maximum_is_done_alone_by_the_slowest_and_by_all_that_miss
     monkeypatch.setenv("SIMULATED_SLOW", slow)
     inner.run("--ssd-devices=lab:5", "-o", "ssd_members=true", inner.suite("raid5"), "-k", READS)
     found = alone(inner)
-    assert list(found) == ["randread_4k_qd16", "randread_4k_t8xqd64"]
+    assert list(found) == ["randread_4k_qd16", "randread_4k_qd32"]
     assert len(found["randread_4k_qd16"]) == 5, "arrays are explained by the loads of their members"
-    asked = found["randread_4k_t8xqd64"]
+    asked = found["randread_4k_qd32"]
     assert (len(asked) if isinstance(drives, int) else asked) == drives

@@ -183,7 +183,7 @@ def test_arrays_are_held_to_the_law_of_a_depth_that_is_published() -> None:
 
 
 def test_the_scale_model_publishes_maxima_as_makers_do() -> None:
-    """Its arrays have limits by the chain, which rests on what its bare drives do at 8 jobs of depth 64."""
+    """Its arrays have limits by the chain, which rests on what its bare drives do at the one depth of its sheet."""
     model = spec.find_by_model("SSDQUAL-SM300-R2")
     assert model is not None
     assert {each.rw for each in model.figures} == {"randread", "randwrite", "read", "write"}
@@ -191,7 +191,7 @@ def test_the_scale_model_publishes_maxima_as_makers_do() -> None:
     assert model.limit("steady_iops", array, WRITE) is None
     chained = model.chained(Claim.STEADY_IOPS, array, WRITE)
     assert chained is not None
-    assert {str(each.workload) for each in chained.anchors} == {"randread_4k_t8xqd64", "randwrite_4k_t8xqd64"}
+    assert {str(each.workload) for each in chained.anchors} == {"randread_4k_qd32", "randwrite_4k_qd32"}
 
 
 def test_the_scale_model_promises_what_can_be_measured_of_it() -> None:

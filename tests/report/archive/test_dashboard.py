@@ -74,6 +74,13 @@ def test_the_margin_of_a_percentage_is_in_points(tmp_path: Path) -> None:
     assert distance == "+1.0 pt"
 
 
+def test_time_axis_of_a_single_run_is_its_day(tmp_path: Path) -> None:
+    kept = Kept([KeptMeasurement(5)], started="2026-03-02T12:00:00+00:00").keep(tmp_path / "run")
+    chart = charts_of.verdicts(dashboard_page.products_of(runs.read([kept])[0]))
+    assert re.findall(r">(2025|2027)<", chart.svg) == []
+    assert "2026-Mar-0" in chart.svg
+
+
 @pytest.mark.parametrize("given_up", [True, False])
 def test_a_bay_that_never_began_is_no_run(tmp_path: Path, given_up: bool) -> None:
     fleet = keep_fleet(tmp_path, [KeptBay(name, [KeptPromise(12_000)] if name == "a" else []) for name in "ab"])

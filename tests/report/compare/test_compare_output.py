@@ -72,9 +72,15 @@ def test_of_many_figures_the_most_telling_are_drawn(tmp_path: Path) -> None:
     ],
 )
 def test_ticks_are_round_few_and_have_one_among_them(left: float, right: float, wanted: list[str]) -> None:
-    panel = spread(["a", "b"], [Line([Point(left, 0), Point(right, 1)])], "times", 2.0)
+    panel = spread(["a", "b"], [Line([Point(left, 0), Point(right, 1)])], "times", 2.0, is_limit=True)
     chart = Chart("k", "t", "c", panel, Table((), ()))
     assert re.findall(r">([^<>]* ×)<", chart.svg) == wanted
+
+
+def test_ticks_of_a_change_are_in_per_cent() -> None:
+    panel = spread(["a", "b"], [Line([Point(0.68, 0), Point(1.1, 1)])], "change", 2.0)
+    chart = Chart("k", "t", "c", panel, Table((), ()))
+    assert re.findall(r">([^<>]* %)<", chart.svg) == ["-30 %", "-20 %", "-10 %", "0 %", "+10 %"]
 
 
 def test_an_interval_without_an_end_does_not_hide_the_others() -> None:
@@ -91,7 +97,8 @@ def test_names_beside_the_drawing_are_cut_to_their_room(tmp_path: Path) -> None:
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", svg(compare(runs)))
     name = next(each for each in texts if each.startswith("latency spread"))
     assert len(name) <= NAMES_IN / CHARACTER_IN
-    assert name.endswith("…")
+    assert "…" in name
+    assert name.endswith("_qd8")
 
 
 def test_the_page_says_that_its_intervals_include_scatter_from_run_to_run(tmp_path: Path) -> None:

@@ -205,6 +205,20 @@ def test_the_coverage_of_bays_adds_up(bays: list[Coverage]) -> None:
     ]
 
 
+def test_tests_without_a_limit_are_counted_apart(verdict: Verdict, passed: Callable[..., Line]) -> None:
+    without = {"outcome": Finding.OBSERVED, "limit": None, "margin_percent": None}
+    on_all = {"arrays": "raid5x8"}
+    found = verdict(
+        planned(TESTS, unpromised=[IOPS]),
+        passed(OTHER, **on_all),
+        passed(FIRST, IOPS, **on_all, **without),
+        passed(SECOND, IOPS, **on_all, **without),
+    )
+    assert found.headline == "Fit for 1 of 1 test (2 more without a limit), 8 of 8 drives"
+    assert found.use.startswith("For acceptance: ")
+    assert found.coverage.facts["tests_all"] == 3
+
+
 @pytest.mark.parametrize("acceptance", [True, False])
 def test_only_a_pass_has_its_coverage_in_the_headline(acceptance: bool) -> None:
     for fitness in Fitness:

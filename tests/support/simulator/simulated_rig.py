@@ -449,7 +449,7 @@ class SimulatedMachine:
             "nproc": lambda: "2",
             "fio": lambda: "fio-3.33" if "--version" in argv else "",
             "cat": lambda: "2147483648\n" * (len(argv) - 1),
-            "blockdev": lambda: str(min(self.scene.sizes.values(), default=LSBLK_BYTES) * self.geometry.data_drives),
+            "blockdev": lambda: str(min(each.size for each in self.world.disks) * self.geometry.data_drives),
             "ls": lambda: "\n".join(device.kname for device in self.world.disks),
             "nvme": lambda: json.dumps({"oacs": 2, "fna": 0}),
             "smartctl": lambda: self._identified(argv[-2], argv[-1]),
