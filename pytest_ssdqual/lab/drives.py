@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+
+from pytest_ssdqual.qual.frozen import frozen
 
 #: A machine of this type has 29 free slots; a drive shelf has 24.
 MAX_DRIVES = 24
@@ -30,7 +31,7 @@ class Bus(StrEnum):
     SCSI = "scsi"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScaleModel:
     """One emulated drive: a cap on its I/Os and bytes per second, and how long each I/O takes.
 

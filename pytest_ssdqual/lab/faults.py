@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from enum import IntFlag, StrEnum
 
 from pytest_ssdqual.lab.drives import Names, throttle_options
+from pytest_ssdqual.qual.frozen import frozen
 
 
 class RequestKind(StrEnum):
@@ -35,7 +35,7 @@ class Warned(IntFlag):
     READ_ONLY = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QmpCommand:
     """One QMP command."""
 

@@ -6,15 +6,16 @@ import os
 import platform
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from pytest_ssdqual.qual.frozen import frozen
 
 
 class LabUnavailable(Exception):
     """The lab cannot run on this host; the message says what would have to change."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Architecture:
     """A processor architecture and its programs and packages."""
 
@@ -45,7 +46,7 @@ ARCHITECTURES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Program:
     """A program that the lab calls, and its Debian or Ubuntu package."""
 

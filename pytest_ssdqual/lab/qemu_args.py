@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ssdqual.lab.drives import ScaleModel, adapter_argv, drive_argv
 from pytest_ssdqual.lab.host import Architecture
 from pytest_ssdqual.lab.image.image import Image
+from pytest_ssdqual.qual.frozen import frozen
 
 #: PCI slot where the guest's initramfs expects its root disk.
 ROOT_SLOT = 0x1E
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hardware:
     """The hardware of a virtual machine."""
 

@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_ssdqual.lab import faults
@@ -31,6 +31,7 @@ from pytest_ssdqual.lab.host import architecture, require, to_boot
 from pytest_ssdqual.lab.image.image import Image, Say
 from pytest_ssdqual.lab.qemu_args import Hardware, qemu_argv, root_file
 from pytest_ssdqual.lab.qmp import Qmp, QmpError
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.rig.machine.owned_directory import OwnedDirectory
 
 _PREFIX = "ssdqual-lab-"
@@ -81,7 +82,7 @@ class FastClock(LabFailed):
     """The guest's clock is too fast."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reach:
     """OpenSSH's parameters for the guest; plain data that can be sent to other processes."""
 

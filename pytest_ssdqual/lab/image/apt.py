@@ -11,11 +11,11 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
 from pytest_ssdqual.lab.host import LabUnavailable
+from pytest_ssdqual.qual.frozen import frozen
 
 #: '…address…' name_version_architecture.deb size checksum
 _LINE = re.compile(r"^'[^']*' (?P<name>[^_ ]+)_(?P<version>[^_ ]+)_[^_ ]+\.deb (?P<size>\d+)", re.MULTILINE)
@@ -24,7 +24,7 @@ _LINE = re.compile(r"^'[^']*' (?P<name>[^_ ]+)_(?P<version>[^_ ]+)_[^_ ]+\.deb (
 SOURCES = "sources.list.d"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Package:
     name: str
     version: str

@@ -14,7 +14,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ssdqual.lab.host import TO_BUILD, Architecture, LabUnavailable, architecture, require
@@ -22,6 +21,7 @@ from pytest_ssdqual.lab.image import apt, contents
 from pytest_ssdqual.lab.image.initramfs import FileTree, cpio, package_entries
 from pytest_ssdqual.lab.image.kernel import is_module, vmlinux
 from pytest_ssdqual.lab.image.release import Release, apt_sources, other_than_host
+from pytest_ssdqual.qual.frozen import frozen
 
 #: Receives one sentence for each step.
 Say = Callable[[str], None]
@@ -33,7 +33,7 @@ _UNUSED_FOR_S = 30 * 24 * 3600.0
 Assemble = Callable[[Iterable[Path], Path], None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Image:
     """A guest that can be booted."""
 
@@ -43,7 +43,7 @@ class Image:
     root: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Variant:
     """A guest that has more than the usual one."""
 

@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from pytest_ssdqual.qual.frozen import frozen
+
 #: Root-level directories that every supported release has merged into /usr; older packages still name them.
 MERGED = ("bin", "sbin", "lib", "lib64")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One file, directory or symbolic link of the guest."""
 

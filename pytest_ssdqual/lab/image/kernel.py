@@ -9,15 +9,16 @@ import struct
 import subprocess
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
+
+from pytest_ssdqual.qual.frozen import frozen
 
 _DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
 _ALIAS = re.compile(rb"\0alias=([^\0]+)(?=\0)")
 _SUFFIX = re.compile(r"\.ko(\.gz|\.xz|\.zst)?$")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Module:
     """One kernel module, uncompressed."""
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import platform
 import re
 import subprocess
-from dataclasses import dataclass
 
 from pytest_ssdqual.lab.host import LabUnavailable
+from pytest_ssdqual.qual.frozen import frozen
 
 #: Debian's own keys. apt does not report by which key file a source of the host is signed.
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Release:
     """A release of Debian."""
 

@@ -10,7 +10,7 @@ import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +19,7 @@ from pytest_ssdqual.plugin.options.device_address import Devices
 from pytest_ssdqual.plugin.options.settings import Settings
 from pytest_ssdqual.plugin.options.values import usage_error
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.rig.drives import health, locking
@@ -49,7 +50,7 @@ MOST_NAMED = 8
 MIN_ALLOCATED = 0.0001
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bay:
     """A machine and the drives that passed the guard, as plain data that is also sent to xdist's workers."""
 
@@ -73,7 +74,7 @@ class Bay:
         return local.connect(observer) if self.target is None else ssh.connect(self.target, observer)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpenedBay:
     """A bay whose drives passed the guard, as if the arrays that earlier runs left on them had been stopped."""
 
@@ -118,7 +119,7 @@ def open_bay(
     return OpenedBay(bay, channel, seen.matches, has_leftovers=seen.has_leftovers)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExaminedDrives:
     """The drives that patterns match, and all that the guard has against them."""
 

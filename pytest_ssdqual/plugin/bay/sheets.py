@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import SequenceMatcher
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from pytest_ssdqual.plugin.bay.bay import Bay
 from pytest_ssdqual.plugin.options.values import usage_error
 from pytest_ssdqual.plugin.session.qualification import Qualification
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.inspection.limits import CAPACITY_TOLERANCE
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.spec import spec as specs
@@ -29,7 +30,7 @@ _CAPACITY = re.compile(r"\d+T\d*|\d{3,}(?=[GH])G?|[\d.]+ ?[TG]B")
 ALIKE, MOST_NAMED = 0.6, 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sheets:
     """The spec of a bay, and the sheets that it consists of."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from pytest_ssdqual.plugin.judging.attributor import Attributor
 from pytest_ssdqual.plugin.judging.siblings import Siblings
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.chain import Anchor, ChainedPromise
@@ -27,7 +28,7 @@ from pytest_ssdqual.rig.machine.machine import RigError
 LEAST_SHARE = 0.01
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChainedLimit:
     """The limit of an array, and a clause that says what it is measured by."""
 
@@ -37,7 +38,7 @@ class ChainedLimit:
     doubt: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MissedAnchor:
     """A drive that does less than the promised percentage of a published figure."""
 

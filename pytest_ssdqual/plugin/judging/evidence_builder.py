@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pytest_ssdqual.qual.detect.outliers import of_others
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.lots.lot import LotVerdict
 from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
 from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
@@ -32,7 +33,7 @@ from pytest_ssdqual.report.evidence.multiplicity import P_VALUE
 _ABOUT = {Scope.PREDICTED: About.RUN}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EvidenceBuilder:
     """Builds the evidence of one test; its fields are what all evidence of the test shares."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 import pytest
 
@@ -12,6 +11,7 @@ from pytest_ssdqual.plugin.judging.sla import Inconclusive
 from pytest_ssdqual.plugin.plan import applicability
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.state import BayRun
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.inspection import checks
 from pytest_ssdqual.qual.inspection import verdict as inspection
 from pytest_ssdqual.qual.inspection.checks import Answer
@@ -26,7 +26,7 @@ from pytest_ssdqual.rig.drives import inspection as reader
 from pytest_ssdqual.rig.machine.machine import RigError
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InspectedBay:
     """The records of all drives, and the names of smartctl's answers in the run folder."""
 
@@ -55,7 +55,7 @@ def inspect(run: BayRun) -> InspectedBay:
     return InspectedBay(tuple(read[drive.path][0] for drive in found.bay.drives), tuple(raw))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inspection:
     """Judges the inspected drives, one check at a time."""
 

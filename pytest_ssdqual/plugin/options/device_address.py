@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import pytest
+
+from pytest_ssdqual.qual.frozen import frozen
 
 #: ``[[USER@]HOST:]PATTERN[,PATTERN…]``: a host never contains a slash, and a pattern always begins with one
 #: (/dev/disk/by-path names contain colons).
@@ -27,7 +28,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 LONGEST_NAME = 64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Devices:
     """Address of drives: ``lab`` with a count, or patterns on a host (None: this computer)."""
 

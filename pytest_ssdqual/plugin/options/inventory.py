@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -23,6 +23,7 @@ from pytest_ssdqual.plugin.options.device_address import Devices, bay_names, par
 from pytest_ssdqual.plugin.options.smart_type import SmartType
 from pytest_ssdqual.plugin.options.values import usage_error
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.spec import toml
 from pytest_ssdqual.qual.spec.toml import Strict
@@ -35,7 +36,7 @@ NAMED = 20
 TOML, YAML = re.compile(r"\[\[ *bay *\]\]|bay *="), re.compile(r"---|[\w.-]+: *(#|$)|\{")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BayRequest:
     """A bay as requested on the command line or in an inventory: a machine with a set of drives."""
 

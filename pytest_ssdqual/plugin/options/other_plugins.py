@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import pytest
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import format_duration
 
 #: Stands for an option that no installed plugin has.
@@ -77,7 +77,7 @@ def _number(value: object) -> float:
         return float("inf")  # such as "auto"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimeLimit:
     """What pytest-timeout allows a test, its fixtures included."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from pytest_ssdqual.plugin.options import values
 from pytest_ssdqual.plugin.options.declare import DEFAULT_PROTOCOL, LAB_PROTOCOL
 from pytest_ssdqual.plugin.options.device_address import Devices
 from pytest_ssdqual.plugin.options.values import usage_error
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import choice
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ NEED_DEVICES = (
 IN_FILES = ("ssd_run_dir", "ssd_spec", "ssd_protocol", "ssd_bays")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settings:
     """All options of a run, checked as far as possible without a machine."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.rig.drives.topology import AUTO_SMART, NO_SMART
 
 #: First words of the types of smartctl(8), up to 7.5, that only read. Left out are ``test``, which identifies no drive,
@@ -20,7 +20,7 @@ TYPE = re.compile(r"(?P<family>[a-z0-9]+)(-q|#)?(?P<where>([,/][A-Za-z0-9]{1,10}
 EXAMPLES = "for example sat, scsi, nvme or megaraid,4"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SmartType:
     """The type of the drives at the paths that a pattern matches; without a pattern of all others."""
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TypeVar
 
 import pytest
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import choice
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import Claim
@@ -26,7 +26,7 @@ from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
 REQUEST = re.compile(r"(?P<level>[a-z]+?\d*)(?:x(?P<width>\d+))?(?:-(?P<missing>\d+)failed)?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArrayRequest:
     """A requested array; without a width it has all drives (``drive``: all of them side by side)."""
 
@@ -50,7 +50,7 @@ class ArrayRequest:
         return cls(level, None if width is None else Geometry(level, width, missing).width, missing)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Widths:
     """Arrays of one level: with these widths, or with every width that the drives can form."""
 
@@ -73,7 +73,7 @@ class Widths:
         return f"{self.level}{f'-{self.missing}failed' if self.missing else ''}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArrayFamily:
     """The widths of one level that a sweep compares."""
 
@@ -84,7 +84,7 @@ class ArrayFamily:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImpossibleArray:
     """An array that these drives cannot form: its name in test ids, and the reason."""
 

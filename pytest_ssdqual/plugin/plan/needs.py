@@ -6,12 +6,12 @@ A test that these drives cannot serve is skipped as a whole: a part of a method'
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import pytest
 
 from pytest_ssdqual.plugin.plan import marks
 from pytest_ssdqual.plugin.plan.marks import ArrayFamily, needs_drives
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.qual.workload.rounds import Rounds
@@ -21,7 +21,7 @@ from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.label import HEAD_BYTES
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Need:
     """The measurements that one test needs on each of its arrays."""
 

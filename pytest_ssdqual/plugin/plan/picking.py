@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import cast
 
 from pytest_ssdqual.plugin.plan.forecast import PricedPlan
 from pytest_ssdqual.plugin.plan.step_prices import Prices
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import RaidLevel
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.spec import Spec
@@ -37,7 +37,7 @@ class Worth(Enum):
     OTHERS = "others"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fitted:
     """What a budget buys."""
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pytest_ssdqual.plugin.plan import rates
 from pytest_ssdqual.qual.explore import dimensions
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops
 from pytest_ssdqual.qual.spec.claims import OF_RARE_EVENTS, TIMES_PER_HOUR, Claim
 from pytest_ssdqual.qual.spec.protocol import Protocol
@@ -38,7 +39,7 @@ OVERHEAD_S, BUILD_S = 3.5, 20.0
 FILL_BYTES_PER_S = 200e6
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepCost:
     """Time of a step, and bytes written to the members, with parity and copies."""
 
@@ -55,7 +56,7 @@ class StepCost:
 NOTHING = StepCost()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepPrice:
     """Least and most cost of a step."""
 
@@ -79,7 +80,7 @@ class StepPrice:
 FREE = StepPrice()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prices:
     """Costs of single steps."""
 

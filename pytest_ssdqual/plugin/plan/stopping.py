@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from pytest_ssdqual.plugin.plan import marks, needs
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -91,7 +91,7 @@ def as_measured(sweep: Sweep) -> Sweep:
     return sweep
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Promises:
     """Decides at a look whether a point needs no further visit: a ``rig.measure.visits.Enough``.
 

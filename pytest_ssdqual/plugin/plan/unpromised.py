@@ -7,11 +7,12 @@ needs the same measurement anyway.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pytest
 
 from pytest_ssdqual.plugin.plan import marks, needs, order, published_figures
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Scope
 from pytest_ssdqual.qual.spec.spec import Spec
@@ -27,7 +28,7 @@ NO_BASELINE = f"; name the earlier run with --ssd-baseline=RUN, or measure one w
 NO_MEMBERS = "; ssd_members = true and a protocol that measures the bare drives hold it to what its drives do"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClaimPlace:
     """What a test judges a claim on: one array, or all widths of a sweep, under one workload."""
 
@@ -64,7 +65,7 @@ class ClaimPlace:
         return no_law or f"{spec.why_no_limit(*self.place)}{cure}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unpromised:
     """The tests of a run that have no limit."""
 

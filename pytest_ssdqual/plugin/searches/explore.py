@@ -25,6 +25,7 @@ from pytest_ssdqual.qual.explore import search as searches
 from pytest_ssdqual.qual.explore.dimensions import Budget, Space
 from pytest_ssdqual.qual.explore.search import Probed, ProbedFigures, Suspect, WorkloadSearch
 from pytest_ssdqual.qual.explore.search_record import ProbeRecord, SearchRecord, SuspectRecord
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import shallow
@@ -59,7 +60,7 @@ class SearchEnded(BaseException):
     """Ends the draws. Not an ``Exception``, which hypothesis would take for a finding and shrink."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProbeJudgement:
     """The judgement of a probe; the fields are those of ``Probed``."""
 
@@ -73,7 +74,7 @@ def searched(spec: Spec) -> tuple[Claim, ...]:
     return tuple(claim for claim in Claim if claim in spec.own_claims - OF_COUNTERS and claim.scope in OF_ONE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SpecPromises:
     """The promises of a spec about single workloads on one array of these drives.
 

@@ -20,6 +20,7 @@ import pytest
 from pytest_ssdqual.plugin.plan import applicability
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.stash import QUALIFICATION
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.integrity import reference_model
 from pytest_ssdqual.qual.integrity.array_state import Abilities, ArrayLife
 from pytest_ssdqual.qual.integrity.result import Survival
@@ -317,7 +318,7 @@ def _options(given: Sequence[object]) -> list[str]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HistoryRecorder:
     """Records every history, and the shortest one that fails, in the run folder."""
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from pytest_ssdqual.plugin.options.settings import Settings
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.report.ci import markdown, openmetrics
 from pytest_ssdqual.report.html import run_page
 from pytest_ssdqual.report.html.page import REPORT
@@ -85,7 +85,7 @@ def _append(folder: Path, path: Path) -> None:
         file.write(data)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageResult:
     """The written page, or the reason why it could not be written."""
 

@@ -21,6 +21,7 @@ import pytest
 
 from pytest_ssdqual.plugin.plan import marks
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.ci import fragments
@@ -39,7 +40,7 @@ PARAMETERS = ("ssd_geometry", "_ssd_widths", "ssd_workload", "ssd_workload_set",
 COLUMN = 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AttachedTest:
     """One test and its attachments."""
 
@@ -181,7 +182,7 @@ def _parameters(test: AttachedTest) -> Iterator[tuple[str, str]]:
         yield f"{prefix}.outcome", each.outcome.value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlainText:
     """Text whose ``repr``, which Allure shows, has no quotes."""
 

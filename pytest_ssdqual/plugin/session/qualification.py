@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pytest_ssdqual.plugin.bay.bay import Bay
 from pytest_ssdqual.plugin.options.settings import Settings
 from pytest_ssdqual.plugin.session.resume import ResumedRun, budget_s
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.notification import without_secrets
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec import protocol as protocols
@@ -26,7 +27,7 @@ from pytest_ssdqual.rig.machine.machine import utc_now
 from pytest_ssdqual.rig.resume.checkpoint import EarlierResults, NoEarlierResults
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Qualification:
     """The settings of one bay's run; ``state.BayRun`` has its state."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from pytest_ssdqual.plugin.bay.bay import Bay
 from pytest_ssdqual.plugin.options.settings import Settings
 from pytest_ssdqual.plugin.options.values import usage_error
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.notification import without_secrets
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
@@ -32,7 +33,7 @@ def budget_s(settings: Settings, resumed: ResumedRun | None) -> float | None:
     return settings.budget_s or (resumed.past.manifest.budget_s if resumed else None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResumedRun:
     """A run that is resumed, with its recorded measurements and verdicts."""
 

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from email.message import EmailMessage
 from functools import partial
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.notification import Notification, Occasion, redacted
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ APPRISE_FIELDS = ("version", "title", "message", "attachments", "type")
 TYPES = {Occasion.FAILURE: "failure", Occasion.ERROR: "failure", Occasion.STALL: "warning"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Receiver:
     """A receiver; its name contains no secret."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from statistics import median
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.report.compare.compared_run import ComparedRun
 from pytest_ssdqual.rig.drives.topology import is_same_firmware
@@ -31,7 +31,7 @@ class Weight(IntEnum):
     FORBIDS = 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Circumstance:
     """A circumstance in each of the runs."""
 

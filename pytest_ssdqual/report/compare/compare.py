@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew
 from pytest_ssdqual.qual.units import Unit
@@ -28,7 +29,7 @@ class NotComparable(ValueError):
     """The runs did not measure the same thing; each line of the message is one reason."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pair:
     """A figure of the first run and of another run."""
 
@@ -50,7 +51,7 @@ class Pair:
         return f"{self.key.place}{self.drive and f', {self.drive}'}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Against:
     """Comparison of a run with the first one."""
 
@@ -74,7 +75,7 @@ class Against:
         return sum(pair.change.shown in shown for pair in self.pairs)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """Comparison of several runs with the first one."""
 
@@ -136,7 +137,7 @@ def _forbids(fact: Circumstance, runs: Sequence[ComparedRun]) -> str:
     return f"the {fact.name} differs: {values}; {fact.meaning}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Figures:
     """A figure of both runs, before it is judged."""
 

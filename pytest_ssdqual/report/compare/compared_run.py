@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim, Direction
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew
@@ -66,7 +67,7 @@ class FigureKey:
         return {**plain(self), "geometry": self.geometry, "workload": self.workload}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ComparedFigure:
     """A figure of a run."""
 
@@ -108,7 +109,7 @@ class ComparedFigure:
         return replace(self, estimate=own, drives={}, wider=wider, reported=own, alone={})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ComparedRun:
     """A run with its figures and circumstances."""
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from pytest_ssdqual.qual.detect.trend import Drift, drift
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.archive.runs import Skipped, once
@@ -42,7 +43,7 @@ def _fits(choice: Choice, **facts: str) -> bool:
     return all(glob is None or fnmatchcase(facts[name], glob) for name, glob in globs.items())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HistoryPoint:
     """The figure of one run."""
 
@@ -67,7 +68,7 @@ class HistoryPoint:
         return not self.apart
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FigureHistory:
     """History of one figure."""
 

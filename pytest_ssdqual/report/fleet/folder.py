@@ -12,10 +12,11 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text, strict_json
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.notification import without_secrets
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.report.run_folder import safe_files
@@ -31,7 +32,7 @@ LARGEST_BYTES = 16 << 20
 MOST_NAMED = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FleetBay:
     """A requested machine with its drives."""
 
@@ -46,7 +47,7 @@ class FleetBay:
     refused: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fleet:
     """Content of ``fleet.json``."""
 

@@ -9,12 +9,13 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from itertools import zip_longest
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet.folder import Fleet, FleetBay
@@ -42,7 +43,7 @@ class NotMergeable(ValueError):
     """The runs cannot be merged; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MergedFolder:
     """A run that becomes a bay, or a bay of a fleet that was not started."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import quote
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.detect import outliers
 from pytest_ssdqual.qual.detect.outliers import OUTLYING
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.units import format_value
 from pytest_ssdqual.report.charts import bays as bay_charts
@@ -53,7 +54,7 @@ MOST_IN_ORDER = 20
 SentencesOfBays = tuple[str, str, tuple[tuple[PageLink, str], ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FleetPage:
     """Content of the page of a fleet, before rendering."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -17,6 +17,7 @@ from pathlib import Path
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.detect import outliers
 from pytest_ssdqual.qual.detect.outliers import Outlying, Spread
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import counted, named
 from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.units import format_value
@@ -52,7 +53,7 @@ MOST_CHARACTERS = 500
 MOST_NAMED, MOST_IN_VALUE = 4, 6
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BayView:
     """A bay and its run."""
 
@@ -84,7 +85,7 @@ class BayView:
         return self.standing.state if self.standing else State(NOT_STARTED, Finding.OBSERVED)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FleetView:
     """A fleet's folder."""
 
@@ -165,7 +166,7 @@ def _drives(run: RunView) -> str:
     return " + ".join(f"{number} × {kind}" for kind, number in found.items())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FleetRow:
     """A figure by bay; bays without it are missing."""
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import format_capacity
@@ -189,7 +189,7 @@ def products_of(runs: Iterable[RunView]) -> dict[Product, list[RunView]]:
     return dict(sorted(runs_of.items()))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DriveHistory:
     """All runs of one drive, by their start; at least one."""
 

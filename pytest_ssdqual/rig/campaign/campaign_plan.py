@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import partial
 from itertools import groupby
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.protocol_rules import Fill
@@ -79,7 +80,7 @@ ON_DRIVES = HARMLESS
 OF_MEMBERS = (StepKind.MEMBER, StepKind.ALONE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CampaignStep:
     """One step: what is measured on which array."""
 
@@ -107,7 +108,7 @@ class CampaignStep:
         return self.what.pattern if isinstance(self.what, Workload) and is_conditioned else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Build:
     """Purge the drives, and build and fill an array of them; the array that stands is taken down first."""
 
@@ -123,7 +124,7 @@ class Build:
         return self.geometry, self.fill
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assemble:
     """Take down the array that stands, and build one of the conditioned drives, which keep their data.
 
@@ -137,7 +138,7 @@ class Assemble:
         return self.geometry, "assembled"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refresh:
     """Write to the bare drives until each is as fast as it settled: an array of them follows."""
 
@@ -149,7 +150,7 @@ class Refresh:
         return self.geometry, self.workload.pattern, "refreshed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Precondition:
     """Bring the array, or the drives side by side, into the steady state of the workload's pattern."""
 
@@ -162,7 +163,7 @@ class Precondition:
         return self.geometry, self.workload.pattern, self.for_search
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FailMembers:
     """Fail members, until the array has this geometry."""
 
@@ -178,7 +179,7 @@ class FailMembers:
 Preparation = Build | Assemble | Precondition | Refresh | FailMembers
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArrayCondition:
     """The condition of the array that stands, and of the drives that it was assembled of."""
 
@@ -364,7 +365,7 @@ def _after(
     return (now or ArrayCondition(step.geometry, fill)).used_for(step)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CampaignPlan:
     """All steps of a run without duplicates, in the order of execution."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from pytest_ssdqual.qual.frozen import frozen
 
 
 class CacheState(StrEnum):
@@ -16,7 +17,7 @@ class CacheState(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WriteCacheRecord:
     """``write_cache``: of one drive, before the first step, and when it had lost the setting."""
 

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.channel import last_words
@@ -34,7 +34,7 @@ BOUND, PERL_HOLD, PYTHON_HOLD, CHECK = map(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checked:
     """The properties that a device must have for a command to run on it; an array has a UUID alone."""
 

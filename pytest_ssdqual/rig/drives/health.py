@@ -9,9 +9,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.spec.health_limits import ORDINARY, HealthTable
 from pytest_ssdqual.qual.strict_json import read_json
 from pytest_ssdqual.rig.drives import smart_answer
@@ -54,7 +55,7 @@ MEDIA_ERRORS = "media errors"
 LOG_ENTRIES_TOLERATED = 100
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DriveHealth:
     """SMART health of one drive at one moment."""
 
@@ -122,7 +123,7 @@ def read(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, DriveHealth]
     return healths
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Identification:
     """Answer of smartctl for one drive before a run."""
 

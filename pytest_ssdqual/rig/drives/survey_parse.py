@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.rig.drives import lsblk, udev_names
 from pytest_ssdqual.rig.drives.topology import (
     BlindSpot,
@@ -50,7 +51,7 @@ FIRST_PID_NAMESPACE = "4026531836"
 CONTAINED = "the program is in a PID namespace of its own, which does not show the processes outside of it"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordKind:
     """Number of fields and key of one kind of record."""
 
@@ -94,7 +95,7 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Records:
     """The parsed answer."""
 

@@ -6,9 +6,9 @@ JSON. What a drive does not report is None.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import DriveLink, DriveTemperature
 from pytest_ssdqual.qual.strict_json import LARGEST, read_json
 from pytest_ssdqual.rig.drives import smart_answer
@@ -21,7 +21,7 @@ KELVIN = 273
 HIGHEST_LIMIT_C = 150
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Warmth:
     """Temperature of one drive at one moment; the counters are lifetime totals."""
 

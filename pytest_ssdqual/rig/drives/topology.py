@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from enum import Enum
 from types import MappingProxyType
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.spec.drive_class import DriveClass, classify, is_virtual
 from pytest_ssdqual.rig.machine.machine import RigError
 
@@ -58,7 +59,7 @@ class Source(Enum):
     RESERVATIONS = "reservations"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlindSpot:
     """A question about the drives that a machine cannot answer."""
 
@@ -69,14 +70,14 @@ class BlindSpot:
     path: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Use:
     kind: UseKind
     #: The file system's UUID, the process, the export: whatever helps to identify the user.
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Signature:
     """A signature that low-level probing found: a file system, a partition table, a superblock."""
 
@@ -87,7 +88,7 @@ class Signature:
     detail: str = field(default="", compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Node:
     """One block device of any type, by its kernel name."""
 
@@ -154,7 +155,7 @@ class Node:
         return _described(self)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MdArray:
     """An md array that the kernel knows, running or not."""
 
@@ -164,7 +165,7 @@ class MdArray:
     members: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Topology:
     """All block devices of a machine at one moment."""
 
@@ -223,7 +224,7 @@ class Topology:
                     yield name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Drive:
     """A whole drive that may be tested; its identity is its WWN or serial, its path is its current location."""
 
@@ -316,7 +317,7 @@ class Drive:
         return _described(self)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Match:
     """One block device that matches a pattern of the user."""
 

@@ -12,9 +12,9 @@ save its caching page does (the kernel sets SP).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.strict_json import read_json
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.cache_state import CacheState
@@ -56,7 +56,7 @@ KERNEL = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Switched:
     """A switch, with the states before and after it, both as the drive reports them."""
 

@@ -9,8 +9,8 @@ that programs send to a drive past the block layer (SG_IO, nvme-cli), the drive'
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.rig.drives.smart_answer import NVME_DATA_UNIT_BYTES
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.machine import scripts
@@ -29,7 +29,7 @@ WRITTEN, DISCARDED = 6, 13
 SCRIPT = scripts.text("write_counters.sh")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Written:
     """Write counters of one drive at one moment."""
 

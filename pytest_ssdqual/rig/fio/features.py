@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.fio.jobs import Job, JobTarget, engine, fill, measurement
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, Machine, RigError
@@ -34,7 +34,7 @@ class FioUnfit(RigError):
     """The machine has no fio, or it lacks a feature that every measurement needs."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FioFacts:
     """Recorded facts about a machine's fio; ``version`` as fio prints it, e.g. ``fio-3.33``."""
 

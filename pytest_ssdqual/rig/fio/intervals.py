@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.interval import Interval, Spell, merged
 from pytest_ssdqual.rig.machine.machine import ClockSet
@@ -15,7 +16,7 @@ from pytest_ssdqual.rig.machine.machine import ClockSet
 CLOCK_SLACK_MS = 100
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IoDirection:
     """Totals of the reads, or of the writes, of a whole process."""
 
@@ -27,7 +28,7 @@ class IoDirection:
     max_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Counters:
     """Cumulative counters of jobs since their start."""
 
@@ -46,7 +47,7 @@ class Gain(NamedTuple):
     max_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Snapshot:
     """Cumulative counters of one document, and its two clocks (see ``_moments``)."""
 

@@ -14,9 +14,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.fencing import Checked, bound
@@ -39,7 +40,7 @@ PERCENTILES = "1:5:10:25:50:75:90:95:99:99.5:99.9:99.95:99.99:99.995:99.999"
 OF_THE_COMMAND = ("output", "output-format", "status-interval", "eta")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TargetRange:
     """A range of a target that is written with one transfer size that divides it."""
 
@@ -70,7 +71,7 @@ def aligned_share(size_bytes: int, jobs: int, block_bytes: int) -> int:
     return share // coarse * coarse or share // block_bytes * block_bytes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobEnd:
     """End of a job: after ``seconds``, or earlier when it has written ``volume_bytes`` (None: no such limit)."""
 
@@ -78,7 +79,7 @@ class JobEnd:
     volume_bytes: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Area:
     """Part of a target that is used: whole blocks from an offset. ``target`` is its name in messages."""
 
@@ -224,7 +225,7 @@ def _end(workload: Workload, pattern: str, ending: JobEnd) -> Iterator[str]:
     yield f"--runtime={round(ending.seconds * 1000)}ms"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobTarget:
     """The block device (or, in tests, the existing file) that fio reads or destroys."""
 
@@ -245,7 +246,7 @@ class JobTarget:
             raise ValueError(f"{self.path}: what may be used begins at byte {self.begin_bytes}, not on a page")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExpectedResult:
     """Properties of a valid result of a ``Job``; None: unknown."""
 
@@ -265,7 +266,7 @@ class ExpectedResult:
     paths: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Job:
     """One fio process: its options, without the path of its output, and its expected result."""
 

@@ -8,8 +8,9 @@ workload says. Workloads with a number of threads of their own, and sequential o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.workload.workload import Workload
 
 LIBAIO, IO_URING = "libaio", "io_uring"
@@ -17,7 +18,7 @@ LIBAIO, IO_URING = "libaio", "io_uring"
 REGISTERED = ("--fixedbufs=1", "--registerfiles=1")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Load:
     """The load of one fio process on its targets."""
 
@@ -49,7 +50,7 @@ class Load:
 USUAL_LOAD = Load()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadTrial:
     """One step of a calibration: random reads of one drive."""
 
@@ -60,7 +61,7 @@ class LoadTrial:
     jobs_busy: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadRecord:
     """``load``: as it was chosen before the first measurement."""
 
@@ -69,7 +70,7 @@ class LoadRecord:
     sentence: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DriveLoad:
     """The load of all measurements of a run."""
 

@@ -8,9 +8,10 @@ status 0 in one version or both.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.interval import Interval, Spell, merged
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.rig.fio import intervals as counters
@@ -29,7 +30,7 @@ MOST_MESSAGES = 1000
 Output = bytes | Iterable[bytes]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FioResult:
     """One fio process, all jobs together; the sum of ``intervals`` is ``read`` and ``write`` exactly.
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.rig.fio import acceptance, engine_limits
 from pytest_ssdqual.rig.fio.jobs import ExpectedResult, Job
@@ -57,7 +58,7 @@ def unpacked(packed: bytes) -> Iterator[bytes]:
         raise RigError(f"the output of fio arrived damaged: {error}") from error
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FinishedProcess:
     """A fio process that ended, and its output file; ``packed`` is gzip, as it arrived."""
 

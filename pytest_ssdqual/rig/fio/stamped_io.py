@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.integrity import stamp
 from pytest_ssdqual.rig.fio import jobs, output
 from pytest_ssdqual.rig.fio.jobs import ExpectedResult, Job, JobTarget
@@ -25,7 +25,7 @@ BATCH = 16
 OVERWRITE = scripts.text("overwrite_passes.sh")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stretch:
     """A part of the array that holds one generation, in whole transfers."""
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
 from pytest_ssdqual.qual import safe_text, strict_json
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, packed_buckets
 from pytest_ssdqual.qual.strict_json import DECODER
 from pytest_ssdqual.rig.fio import intervals
@@ -145,7 +145,7 @@ class OddShape(ValueError):
     """A document is not one of fio's; the sentence says what is wrong."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ended:
     """Values that only the last document of a process provides."""
 

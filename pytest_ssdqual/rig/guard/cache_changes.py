@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.serial_number import is_generic
 from pytest_ssdqual.qual.spec.protocol_rules import AS_FOUND, WriteCacheRule
@@ -33,7 +34,7 @@ AT_ONCE = 6
 OTHER = {CacheState.ON: CacheState.OFF, CacheState.OFF: CacheState.ON}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CacheChange:
     """A change of a drive's write cache that is on record and not undone."""
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.rig.drives.topology import Node, Topology, plain_uuid
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
@@ -43,7 +43,7 @@ WWID = re.compile(r"""^\s*wwid\s+"?([^"\s]+)"?\s*$""")
 PLAIN = re.compile(r"[A-Za-z0-9#+.:=@_/\-\x80-\U0010ffff]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Naming:
     """A name in a file: a path, an md array's UUID, or a WWID."""
 

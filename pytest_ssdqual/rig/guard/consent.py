@@ -12,9 +12,9 @@ import hashlib
 import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.serial_number import is_generic
 from pytest_ssdqual.rig.drives.topology import Drive, Node, Signature, Topology, Use, UseKind, plain_uuid
 
@@ -48,7 +48,7 @@ PORT = "a further port, through which another host may use it unseen"
 MARK_DIGITS = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Consent:
     """One consent for one drive, as an option gives it."""
 
@@ -86,7 +86,7 @@ def options(consents: Iterable[Consent]) -> str:
     return " ".join(shlex.quote(f"--ssd-{risk.value}={','.join(values)}") for risk, values in by_risk.items())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MissingConsent:
     """A risk that the user has not consented to."""
 
@@ -195,7 +195,7 @@ def _mark(topology: Topology, disk: Node, known_uuids: Collection[str]) -> str:
     return hashlib.sha256("\n".join(keys).encode("utf-8", "surrogateescape")).hexdigest()[:MARK_DIGITS]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Found:
     """Something on a device that needs consent."""
 

@@ -17,8 +17,8 @@ import re
 import secrets
 import struct
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.fencing import Checked
 from pytest_ssdqual.rig.drives.topology import Drive, plain_uuid
@@ -116,7 +116,7 @@ def _write(machine: Machine, device: Checked, owner: str, called: str) -> None:
         raise CommandFailed(f"{called} cannot be labelled as holding test data: {last_words(done)}", done)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Superblock:
     """A member's md superblock."""
 

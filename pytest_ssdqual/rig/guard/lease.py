@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine import run_files, scripts
@@ -51,7 +52,7 @@ LOOK_EVERY_S = 5.0
 AT_ONCE, AT_ONCE_S = 10, 0.3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note:
     """Note of a lock's owner for other runs."""
 
@@ -76,7 +77,7 @@ class Note:
         return json.dumps({name: value for name, value in facts.items() if value not in ("", None)})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Holder:
     """Another run or process that holds drives."""
 
@@ -179,7 +180,7 @@ def _read(note: str) -> tuple[str, float | None, str]:
     return safe_text.line(f"{who}, process {pid}{run}", WORD_CHARACTERS), float(planned_s) if is_number else None, work
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Terms:
     """Note of a lease for other runs, and the time to wait for a lease."""
 

@@ -7,10 +7,11 @@ destructive step, accesses a machine.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.serial_number import is_generic
 from pytest_ssdqual.rig.drives.survey import survey
 from pytest_ssdqual.rig.drives.topology import Drive, Match, Node, Source, Topology, Use, UseKind, plain_uuid
@@ -70,7 +71,7 @@ NO_CAPACITY = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refusal:
     """Reasons why one drive must not be tested; its ``str`` is a line for the user."""
 
@@ -86,7 +87,7 @@ class Refusal:
         return f"{self.drive}: {'; '.join(self.reasons)}."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Leftover:
     """An array of an earlier run that still exists; the caller stops it unless it is in use."""
 

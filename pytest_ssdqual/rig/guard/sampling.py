@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.rig.guard import known_places
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
@@ -38,7 +39,7 @@ SCRIPT, PERL, PYTHON = map(scripts.text, ("sample.sh", "sample.pl", "sample.py")
 LONGEST_CHARACTERS = 60_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SampledPage:
     """A page of the first MiB that is not blank; of its bytes the first and the last 16, in hexadecimal digits."""
 
@@ -47,7 +48,7 @@ class SampledPage:
     tail: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeviceSample:
     """The content found on one device."""
 

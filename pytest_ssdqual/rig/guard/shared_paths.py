@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import listed
 from pytest_ssdqual.rig.drives.topology import Drive, plain_name
 from pytest_ssdqual.rig.machine import scripts
@@ -46,7 +46,7 @@ ROOT_PORT = "PCIe root port"
 NAMED = 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shared:
     """Something that drives may have in common; equal exactly if it is the same thing."""
 
@@ -60,7 +60,7 @@ class Shared:
         return f"{self.kind} {self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DrivePath:
     """A drive and what it hangs on, nearest first."""
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.integrity.array_state import Abilities
 from pytest_ssdqual.qual.integrity.steps import StepSequence
 from pytest_ssdqual.qual.raid.geometry import RaidLevel
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TargetLayout:
     """Layout of the array that was built."""
 
@@ -70,7 +70,7 @@ class IntegrityTarget(Protocol):
         """Cut the power and assemble the array again; ``over`` is overwritten meanwhile, up to ``PASSES`` times."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PowerCutOutcome:
     """State after a power cut."""
 

@@ -10,11 +10,11 @@ import getpass
 import os
 import platform
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ClassVar, Protocol
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.rig.machine import numbers
 
@@ -36,7 +36,7 @@ def own_name() -> str:
     return f"{user}@{platform.node()}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Completed:
     """One command that ended, for any reason; an entry of the transcript."""
 
@@ -133,7 +133,7 @@ class DeadlineExceeded(RigError):
     """This program ended a command because it took too long."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MustFinish:
     """Work on a drive that must not be interrupted: nothing of this program ends it, whatever becomes of this run."""
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.rig.machine.interrupts import put_off
 from pytest_ssdqual.rig.machine.machine import Completed, Machine, RigError, Tethered
 
@@ -23,7 +23,7 @@ SIDE_BY_SIDE = 6
 LEAVE_EVERY_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PermittedMachine:
     """A ``Machine`` on which each command needs a permission: ``permit`` raises if there is none."""
 

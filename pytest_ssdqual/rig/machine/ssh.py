@@ -11,10 +11,10 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.channel import Channel, last_words
 from pytest_ssdqual.rig.machine.machine import Completed, Observer, RigError, spelled
@@ -65,7 +65,7 @@ ATTEMPT_S = 20.0
 MASTER = scripts.text("ssh_master.sh")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SshTarget:
     """Destination of a connection: what the user would type after ``ssh``, and options that precede this program's."""
 

@@ -27,10 +27,10 @@ import subprocess
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import IO, Protocol
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import (
     Completed,
@@ -62,7 +62,7 @@ LEAVE_S = 5.0
 ATTEMPTS = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Keeper:
     """One process and its keeper, as the argv lists that start it and that attach to it again."""
 

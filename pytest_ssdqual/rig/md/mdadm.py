@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.integrity.reference_model import stripe_bytes
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
@@ -45,7 +46,7 @@ ASSUMED = "assumed"
 OWN_PATH = re.compile(r"/dev/md\d{1,3}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Array:
     """A built array, or bare drives side by side; ``uuid`` is md's, which this program chooses before creation."""
 
@@ -99,7 +100,7 @@ class Array:
         return self.path.removeprefix("/dev/")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArrayState:
     """State of an array in sysfs; all fields are empty for a bare drive."""
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 import errno
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.rig.fio import acceptance, jobs, output, process
 from pytest_ssdqual.rig.fio.jobs import ExpectedResult, Job, JobTarget
 from pytest_ssdqual.rig.fio.process import FinishedProcess
@@ -120,7 +121,7 @@ def _differs(data: output.Output) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PatternRegion:
     """Position and seed of the pattern, which both follow from the array."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -17,7 +18,7 @@ from pytest_ssdqual.rig.measure.visits import Enough
 EXPLORED, EXPLORED_LONGER, CONFIRMED = "explored", "explored_longer", "confirmed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Probe:
     """Protocol and record kind of a search's measurement of a workload."""
 

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.integrity import stamp
 from pytest_ssdqual.qual.integrity.read_back import (
     LEAST_SHARE,
@@ -136,7 +137,7 @@ def _compared(setup: Setup, array: Array, fill: Fill, filled: StampedFill) -> Re
     return ReadBack(array.geometry, result.seconds, (*drives, *left_out), raw)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Comparison:
     """What follows the pass over all drives: wrong transfers and slow parts are read again."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.rebuild import Intact, Rebuild
 from pytest_ssdqual.qual.measured.result_records import RebuildRecord
 from pytest_ssdqual.qual.measured.run import Measured, Run
@@ -35,7 +36,7 @@ LONGEST_REPORT_S = 2
 MOST_ROUNDS = 100
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RebuildTiming:
     """Times of observations in seconds of the controller's clock, from the start of fio."""
 

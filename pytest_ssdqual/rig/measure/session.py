@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol as Interface
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.units import format_duration
@@ -87,7 +88,7 @@ class LatestReadings:
         return replace(self.before, kernel_log=(self.after or self.before).kernel_log)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Setup:
     """The set-up on which ``array_lifecycle``, ``fixed_time``, ``saturation``, ``rounds`` and ``rebuild`` work."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from operator import sub
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import DeviceQueue, Traffic, total
 from pytest_ssdqual.rig.machine.numbers import count, decimal
 
@@ -27,7 +28,7 @@ FEWEST_POSSIBLE = 256
 REQUEST_BYTES, LEAST_REQUESTS = 128 << 10, 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Counted:
     """Counters of one block device at one moment."""
 

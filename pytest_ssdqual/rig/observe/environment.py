@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import (
     ArrayEnvironment,
     DeviceTraffic,
@@ -58,7 +59,7 @@ SCRIPT = "".join(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DriveReading:
     counted: Counted
     warmth: Warmth
@@ -77,7 +78,7 @@ class DriveReading:
     self_test: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EnvironmentReading:
     """Environment of the machine at one moment."""
 

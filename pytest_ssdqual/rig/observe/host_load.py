@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import Cpu, CpuUse
 from pytest_ssdqual.rig.machine.numbers import count
 
@@ -33,7 +34,7 @@ WORKER = re.compile(
 RAID5_QUEUE = "raid5wq"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkerTime:
     """CPU time of one kernel worker, and the workqueue that it worked for last."""
 
@@ -41,7 +42,7 @@ class WorkerTime:
     ticks: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostCounters:
     """CPU time that a machine has counted until one moment."""
 

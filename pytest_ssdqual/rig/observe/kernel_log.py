@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import LEVELS, KernelLine, KernelLog
 from pytest_ssdqual.qual.validity import fault_signatures
 from pytest_ssdqual.rig.machine import scripts
@@ -35,7 +35,7 @@ PICK = scripts.text("kernel_log.awk").replace(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelLogExcerpt:
     """The kernel's log at one reading, as far as it concerns the array and its drives."""
 

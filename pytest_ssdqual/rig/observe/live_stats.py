@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.progress_events import BytesWritten, LoadBegun, News, Now, Steadiness
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -52,7 +53,7 @@ class LineServer(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Course:
     """Position of a process among rounds: ``before`` it that many, at most ``most`` in all."""
 
@@ -72,7 +73,7 @@ class Course:
         return min(self.before + passed + 1, self.most), self.most
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Count:
     """Bytes transferred by a device since it appeared."""
 

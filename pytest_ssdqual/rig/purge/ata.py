@@ -12,8 +12,8 @@ loss of the drive, or root killing the script, can prevent it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.lease import must_finish
@@ -47,7 +47,7 @@ SANITIZES = (
 AWAIT_SANITIZE, SECURITY_ERASE = map(scripts.text, ("await_ata_sanitize.sh", "security_erase.sh"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Security:
     """The security section of ``hdparm -I``; all False if there is none."""
 

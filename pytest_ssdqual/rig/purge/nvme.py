@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pytest_ssdqual.qual import strict_json
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.lease import must_finish
@@ -42,7 +42,7 @@ SANITIZE_STATUS = ("--log-id=0x81", "--log-len=512", "--raw-binary")
 AWAIT_SANITIZE = scripts.text("await_nvme_sanitize.sh")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NvmeController:
     """Fields of Identify Controller that decide how a drive may be purged."""
 
@@ -54,7 +54,7 @@ class NvmeController:
     nn: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NamespaceFormat:
     """Format of a namespace, which a purge must not change."""
 
@@ -70,7 +70,7 @@ class NamespaceFormat:
         return [f"--lbaf={lbaf}", f"--ms={self.flbas >> 4 & 1}", f"--pi={self.dps & 7}", f"--pil={self.dps >> 3 & 1}"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SanitizeStatus:
     """State and action of the last or current operation in the Sanitize Status log."""
 

@@ -10,8 +10,8 @@ Everything here destroys data; ``zero`` documents what its callers must hold.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.machine.channel import last_words
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine, RigError
@@ -27,7 +27,7 @@ DISCARD = "discard of the whole range"
 NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rung:
     """One purge method."""
 
@@ -50,7 +50,7 @@ LADDER: tuple[Rung, ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Purged:
     """Method by which one drive was purged."""
 

@@ -9,10 +9,11 @@ nothing is left: a wrong re-adoption falsifies measurements, a missing one costs
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 from typing import Protocol as Interface
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
@@ -47,7 +48,7 @@ REMARKS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResultKey:
     """Key of one measurement."""
 
@@ -58,7 +59,7 @@ class ResultKey:
     what: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conditioned:
     """The writes that conditioned for an access pattern, and the steady state they reached.
 
@@ -71,7 +72,7 @@ class Conditioned:
     rates: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checkpoint:
     """The array, or the drives side by side, that this run built last, and its state.
 
