@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ssdqual.plugin.stash import QUALIFICATION, RUN, note
+from pytest_ssdqual.plugin.stash import QUALIFICATION, RUN, keep_evidence
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.judging.health import DrivesHealth
@@ -101,7 +101,7 @@ def ssd_inspection(request: pytest.FixtureRequest, _ssd_inspected: InspectedBay)
     """
     from pytest_ssdqual.plugin.judging.inspection import Inspection
 
-    return Inspection(request.config.stash[RUN].qualification, _ssd_inspected, partial(note, request))
+    return Inspection(request.config.stash[RUN].qualification, _ssd_inspected, partial(keep_evidence, request))
 
 
 @pytest.fixture
@@ -210,7 +210,7 @@ def ssd_intact(request: pytest.FixtureRequest, ssd_rebuild: Rebuild) -> Intact:
 
     run = request.config.stash[QUALIFICATION]
     evidence = of_rebuild(ssd_rebuild, protocol=run.protocol.name, acceptance=run.acceptance)
-    note(request, evidence)
+    keep_evidence(request, evidence)
     return ssd_rebuild.intact
 
 
@@ -250,7 +250,7 @@ def ssd_integrity(request: pytest.FixtureRequest, _ssd_campaign: Campaign, ssd_g
     from pytest_ssdqual.plugin.searches.integrity import survive
 
     found, evidence = survive(request, _ssd_campaign, ssd_geometry)
-    note(request, evidence)
+    keep_evidence(request, evidence)
     return found
 
 

@@ -25,6 +25,6 @@ EVIDENCE: pytest.StashKey[list[Evidence]] = pytest.StashKey()
 SENT: pytest.StashKey[int] = pytest.StashKey()
 
 
-def note(request: pytest.FixtureRequest, evidence: Evidence) -> None:
+def keep_evidence(request: pytest.FixtureRequest, evidence: Evidence) -> None:
     """Add evidence to that of the test that requests the fixture."""
     request.node.stash.setdefault(EVIDENCE, []).append(evidence)

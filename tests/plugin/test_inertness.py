@@ -64,7 +64,10 @@ HEAVY = """
         assert ours <= {"pytest_ssdqual", "pytest_ssdqual.plugin"} | LIGHT, ours - LIGHT
         assert not HEAVY & set(sys.modules)
 
-    QUAL = ("qual", "qual.workload", "qual.workload.workload_set", "qual.workload.workload", "qual.units", "qual.names")
+    QUAL = (
+        "qual", "qual.workload", "qual.workload.workload_set", "qual.workload.workload", "qual.units", "qual.names",
+        "qual.frozen",
+    )
     ROOMS = (
         "options", "options.declare", "options.settings", "options.device_address", "fixtures", "stash", "fleet",
         "fleet.xdist", "hookspecs", "gate", "options.values",

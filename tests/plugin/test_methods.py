@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from support.builders.sheet import EVERY_DEPTH
 from support.builders.suite import suite
 from support.fakes.inner_session import ids
 
@@ -246,12 +247,12 @@ def test_published_figures_stand_beside_ours(inner: Inner, acme: str) -> None:
 
 def test_the_sheet_that_a_suite_names_comes_before_that_of_the_drives(inner: Inner, acme: str) -> None:
     inner.pytester.makepyfile(
-        """
+        f"""
         import pytest
         from pytest_ssdqual import Workload
 
         @pytest.mark.ssd_promise("steady_iops")
-        @pytest.mark.ssd_published("ssdqual-sm300")
+        @pytest.mark.ssd_published("{EVERY_DEPTH}")
         @pytest.mark.ssd_array("drive")
         @pytest.mark.ssd_workload(Workload("randread", "4k", 8))
         def test_it(ssd_run, ssd_sla):

@@ -37,7 +37,8 @@ def test_site_is_whole_and_works_offline(tmp_path: Path) -> None:
 
 def test_dead_heading_and_forgotten_page_end_the_build(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
-    shutil.copy(ROOT / "docs/conf.py", tmp_path / "docs")
+    for name in ("conf.py", "search-scorer.js"):
+        shutil.copy(ROOT / "docs" / name, tmp_path / "docs")
     (tmp_path / "README.md").write_text("# What it is\n")
     (tmp_path / "docs/README.md").write_text("# Guide\n\n## Part\n\n- [A](a.md#nothing)\n")
     (tmp_path / "docs/a.md").write_text("# A\n")

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_ssdqual.plugin.plan import applicability
 from pytest_ssdqual.plugin.session.resume import ResumedRun
-from pytest_ssdqual.plugin.stash import QUALIFICATION, note
+from pytest_ssdqual.plugin.stash import QUALIFICATION, keep_evidence
 from pytest_ssdqual.qual.inspection.record import SelfTest
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.report.evidence import health
@@ -66,7 +66,7 @@ def judge(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHealth:
         spec=run.spec.key, protocol=run.protocol.name, acceptance=run.acceptance,
         remarks=[f"{serial}: {sentence}" for serial, (sentence, is_defect) in repaired if not is_defect],
     )  # fmt: skip
-    note(request, evidence)
+    keep_evidence(request, evidence)
     return found
 
 
@@ -103,7 +103,7 @@ def self_test_of(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHe
         sentence=repr(judged), remarks=tuple(remarks), protocol=run.protocol.name, acceptance=run.acceptance,
         source="a drive passes its own self-test (docs/integrity.md)",
     )  # fmt: skip
-    note(request, evidence)
+    keep_evidence(request, evidence)
     return judged
 
 

@@ -61,7 +61,7 @@ class Inspection:
 
     found: Qualification
     bay: InspectedBay
-    note: Callable[[Evidence], None]
+    keep: Callable[[Evidence], None]
 
     @property
     def drives(self) -> tuple[InspectionRecord, ...]:
@@ -96,7 +96,7 @@ class Inspection:
             verdict, source=f"table inspection of {found.spec.key}", protocol=found.protocol.name,
             acceptance=found.acceptance, raw=self.bay.raw,
         )  # fmt: skip
-        self.note(evidence)
+        self.keep(evidence)
         if verdict.answer is Answer.UNLIMITED:
             pytest.skip(f"{found.spec.name} has no limit: {verdict.sentence}")
         if verdict.answer is Answer.UNKNOWN:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_ssdqual.plugin.judging import left_out
-from pytest_ssdqual.plugin.stash import QUALIFICATION, RUN, note
+from pytest_ssdqual.plugin.stash import QUALIFICATION, RUN, keep_evidence
 from pytest_ssdqual.qual.integrity.read_back import ReadBack
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.report.evidence.integrity import of_read_back
@@ -40,5 +40,5 @@ def judge(request: pytest.FixtureRequest, campaign: Campaign, geometry: Geometry
     failed = [str(drive) for drive in absent if drive.failed]
     remarks = (*failed, *(f"nothing is decided about {drive}" for drive in undecided))
     evidence = of_read_back(comparison, remarks, protocol=run.protocol.name, acceptance=run.acceptance)
-    note(request, evidence)
+    keep_evidence(request, evidence)
     return comparison

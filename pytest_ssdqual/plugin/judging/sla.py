@@ -15,7 +15,7 @@ from pytest_ssdqual.plugin.judging.chain import Chain, ChainedLimit
 from pytest_ssdqual.plugin.judging.evidence_builder import EvidenceBuilder, worst
 from pytest_ssdqual.plugin.judging.siblings import Siblings
 from pytest_ssdqual.plugin.plan import applicability, marks
-from pytest_ssdqual.plugin.stash import RUN, note
+from pytest_ssdqual.plugin.stash import RUN, keep_evidence
 from pytest_ssdqual.qual.explore.search import WorkloadSearch
 from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
 from pytest_ssdqual.qual.measured.left_out import LeftOutDrive, describe
@@ -58,7 +58,7 @@ class Sla:
     #: The report of an inconclusive verdict: ``error`` or ``skip``.
     inconclusive: str
     builder: EvidenceBuilder
-    note: Callable[[Evidence], None]
+    keep: Callable[[Evidence], None]
     #: Measures the reference of a promise that compares with another workload.
     measure: Measure
     #: The earlier run that promises may be in per cent of.
@@ -103,7 +103,8 @@ class Sla:
             loop=(lambda: request.getfixturevalue("ssd_rounds")) if rounds else None,
         )
         return cls(
-            found.spec, found.settings.inconclusive, builder, partial(note, request), reference, found.baseline,
+            found.spec, found.settings.inconclusive, builder,
+            partial(keep_evidence, request), reference, found.baseline,
             marks.promised(request.node),
             run.attributor(lambda: request.getfixturevalue("_ssd_campaign")),
             Siblings(lambda: request.getfixturevalue("_ssd_campaign")),
@@ -292,7 +293,7 @@ class Sla:
 
         What a budget has ``ended`` is never skipped: a run without its verdicts is not green.
         """
-        self.note(evidence)
+        self.keep(evidence)
         if verdict.outcome is Outcome.BOUNDED:
             pytest.skip(repr(verdict))
         if verdict.outcome is Outcome.INCONCLUSIVE:
@@ -358,7 +359,7 @@ class Sla:
             raise InvalidMeasurement(f"{claim.label} of {judged.subject} cannot be judged: {error}") from error
         if lost := describe(self.left_out(judged), judged.subject.geometry.width):
             why = f"{why}; {lost}"
-        self.note(self.builder.of_estimates(claim, judged, found))
+        self.keep(self.builder.of_estimates(claim, judged, found))
         subject, estimate = worst(claim, found)
         by = f" by drive {subject.drive}" if subject.drive else ""
         pytest.skip(f"measured {estimate}{by}; {why}")

@@ -215,10 +215,17 @@ def _drives(story: RunReader, judged: Sequence[Judged], drives: Mapping[str, str
 def _hollow(planned: Mapping[str, Sequence[str]], ends: Mapping[str, _Test]) -> Iterator[HollowPromise]:
     """Yield the promises of which no test was judged; those of a claim that no suite judged are one.
 
-    A suite of which no test applies is hollow: drives too few for any of its arrays do not make it green.
+    A suite of which no test applies is hollow: drives too few for any of its arrays do not make it green, not even if
+    they reach the published maxima on which the limits of these arrays would rest.
     """
     of_claim: dict[str, dict[str, list[str]]] = {}
-    applying = {_suite(test) for test, claims in planned.items() if claims and not _is_inapplicable(test, ends)}
+    judging = [test for test, claims in planned.items() if claims]
+    with_arrays = {_suite(test) for test in judging if _is_of_array(test)}
+    applying = {
+        _suite(test)
+        for test in judging
+        if not _is_inapplicable(test, ends) and (_is_of_array(test) or _suite(test) not in with_arrays)
+    }
     for test, claims in planned.items():
         if not _is_inapplicable(test, ends) or _suite(test) not in applying:
             for claim in claims:
@@ -243,6 +250,11 @@ def _missing(
 def _suite(test: str) -> str:
     """Return the folder of a test's file."""
     return test.partition("::")[0].rpartition("/")[0]
+
+
+def _is_of_array(test: str) -> bool:
+    """Return whether the parameters of a test begin with an array, or with a level of which none can be built."""
+    return test.rpartition("[")[2].startswith("raid")
 
 
 def _is_inapplicable(test: str, ends: Mapping[str, _Test]) -> bool:

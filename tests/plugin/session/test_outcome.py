@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 import xmlschema
 from junitparser import xunit2
+from support.builders.sheet import lab_with_every_depth
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -58,7 +59,8 @@ def test_what_cannot_be_decided_is_a_skip_if_the_site_wants_that(inner: Inner, p
 
 def test_a_slow_drive_fails_what_it_touches(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_SLOW", "SSDQ0004=0.6")
-    inner.run("--ssd-devices=lab:4", inner.suite("raid5"), "-k", "(data_sheet or scaling) and randread_4k_qd8")
+    sheet = lab_with_every_depth(inner.pytester.path)
+    inner.run("--ssd-devices=lab:4", sheet, inner.suite("raid5"), "-k", "(data_sheet or scaling) and randread_4k_qd8")
     assert inner.outcomes() == {
         "test_steady_state_iops_match_the_data_sheet[raid5x3-randread_4k_qd8]": "passed",
         "test_steady_state_iops_match_the_data_sheet[raid5x4-randread_4k_qd8]": "failure",
@@ -69,7 +71,8 @@ def test_a_slow_drive_fails_what_it_touches(inner: Inner, monkeypatch: pytest.Mo
 
 def test_a_rig_that_breaks_is_an_error_and_the_rest_goes_on(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_BROKEN", "raid5x4")
-    inner.run("--ssd-devices=lab:5", inner.suite("raid5"), "-k", "randwrite_4k_qd8 or randread_4k_qd8")
+    sheet = lab_with_every_depth(inner.pytester.path)
+    inner.run("--ssd-devices=lab:5", sheet, inner.suite("raid5"), "-k", "randwrite_4k_qd8 or randread_4k_qd8")
     # Slope and deviation need all widths, the spread between widths the narrowest and the widest only.
     outcomes = inner.outcomes()
     broken = {name for name in outcomes if "[raid5x4-" in name or ("[raid5-" in name and "maximum_latency" not in name)}
@@ -91,7 +94,8 @@ def test_nothing_is_attempted_on_a_lost_machine(
     inner: Inner, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("SIMULATED_LOST_AT", "3")
-    result = inner.run("--ssd-devices=lab:4", inner.suite("raid5"), *workers)
+    sheet = lab_with_every_depth(inner.pytester.path)
+    result = inner.run("--ssd-devices=lab:4", sheet, inner.suite("raid5"), *workers)
     result.assert_outcomes(passed=2, errors=1)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["!*Interrupted: lab is lost: no answer !*"])

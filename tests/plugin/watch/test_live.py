@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from support.builders.sheet import lab_with_every_depth
 
 from pytest_ssdqual.live.feed import Feed
 from pytest_ssdqual.live.server import LiveServer
@@ -140,7 +141,7 @@ def test_what_goes_wrong_alike_in_many_tests_is_a_line_and_how_often(
 ) -> None:
     monkeypatch.setenv("SIMULATED_BROKEN", "raid5x3")
     inner.pytester.makepyfile(test_many=MANY)
-    inner.run("--ssd-devices=lab:3", "--ssd-live")
+    inner.run("--ssd-devices=lab:3", lab_with_every_depth(inner.pytester.path), "--ssd-live")
     assert list(inner.outcomes().values()) == ["error"] * 5
     told = [each["text"] for each in window.of("log") if "refused" in each["text"] or "more" in each["text"]]
     refused = "fio on lab was refused by /dev/md100"

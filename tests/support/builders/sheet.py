@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ssdqual.qual.spec import spec
+from pytest_ssdqual.qual.spec import spec, toml
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.spec.toml import DocumentError
 
@@ -18,6 +18,15 @@ PRODUCT = """
 name = "ACME 9"
 models = ["ACME-9*", "QEMU NVMe Ctrl"]
 """
+
+
+def lab_with_every_depth(folder: Path) -> str:
+    """The option for the lab's sheet with figures of every depth: its arrays have limits without measured members."""
+    text = toml.text("ssdqual-sm300", "specs")
+    assert text.count("queue_depths = [32]") == 4
+    path = folder / "every-depth.toml"
+    path.write_text(text.replace("queue_depths = [32]", "queue_depths = [1, 2, 4, 8, 16, 32, 64]"), encoding="utf-8")
+    return f"--ssd-spec={path}"
 
 
 def load(tmp_path: Path, text: str) -> Spec:
