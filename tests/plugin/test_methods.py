@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support.builders.sheet import EVERY_DEPTH
 from support.builders.suite import suite
 from support.fakes.inner_session import ids
 
@@ -247,19 +246,20 @@ def test_published_figures_stand_beside_ours(inner: Inner, acme: str) -> None:
 
 def test_the_sheet_that_a_suite_names_comes_before_that_of_the_drives(inner: Inner, acme: str) -> None:
     inner.pytester.makepyfile(
-        f"""
+        """
         import pytest
         from pytest_ssdqual import Workload
 
         @pytest.mark.ssd_promise("steady_iops")
-        @pytest.mark.ssd_published("{EVERY_DEPTH}")
+        @pytest.mark.ssd_published("ssdqual-sm300")
         @pytest.mark.ssd_array("drive")
-        @pytest.mark.ssd_workload(Workload("randread", "4k", 8))
+        @pytest.mark.ssd_workload(Workload("randread", "4k", 32))
         def test_it(ssd_run, ssd_sla):
             verdict = ssd_sla.judge(ssd_run)
             assert verdict
         """
     )
+    (inner.pytester.path / "acme.toml").write_text(SPEC.replace("queue_depths = [8]", "queue_depths = [32]"))
     inner.run("--ssd-devices=lab:1", acme, "-k", "test_it")
     (case,) = inner.cases().values()
     assert (case.outcome, case.properties["ssd.published_iops"]) == ("passed", "300")
