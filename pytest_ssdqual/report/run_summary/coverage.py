@@ -31,6 +31,8 @@ GROUPS = {
     "search": "ssd_explore",
     "self_test": "ssd_self_test",
 }
+#: Claims about bare drives on which the limits of a suite's arrays rest.
+REFERENCES = {"steady_iops"}
 #: Kinds of records that name the members of an array.
 OF_MEMBERS = ("purging", "array_planned")
 #: Kinds of records that are read, beside those of tests.
@@ -219,13 +221,12 @@ def _hollow(planned: Mapping[str, Sequence[str]], ends: Mapping[str, _Test]) -> 
     they reach the published maxima on which the limits of these arrays would rest.
     """
     of_claim: dict[str, dict[str, list[str]]] = {}
-    judging = [test for test, claims in planned.items() if claims]
-    with_arrays = {_suite(test) for test in judging if _is_of_array(test)}
-    applying = {
-        _suite(test)
-        for test in judging
-        if not _is_inapplicable(test, ends) and (_is_of_array(test) or _suite(test) not in with_arrays)
-    }
+    with_arrays = {_suite(test) for test in planned if _is_of_array(test)}
+    applying = set()
+    for test, claims in planned.items():
+        is_reference = _suite(test) in with_arrays and not _is_of_array(test)
+        if set(claims) - (REFERENCES if is_reference else set()) and not _is_inapplicable(test, ends):
+            applying.add(_suite(test))
     for test, claims in planned.items():
         if not _is_inapplicable(test, ends) or _suite(test) not in applying:
             for claim in claims:

@@ -84,7 +84,8 @@ def _mend(run: RunView, failed: Sequence[str], slow: Sequence[str]) -> Iterator[
         yield Step("Measure the inconclusive promises longer, in a protocol of your own; their sentences are below.")
     elif run.verdict.coverage.missing:
         yield Step(
-            "Give these promises a limit in a spec, leave their tests out, or list the claims that must be judged:",
+            "Give these promises a limit in a spec, or their arrays enough drives; leave their tests out; or list the "
+            "claims that must be judged:",
             "-o ssd_required_claims=…",
         )
     elif not counts.promises:
