@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+from support.builders.sheet import lab_with_every_depth
 
 from pytest_ssdqual.report.run_folder import checksums
 
@@ -44,7 +45,8 @@ def test_same_error_twice_ends_the_run(
 
 def test_single_error_is_remembered(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_MISTAKES", "fill:raid5x4")
-    result = inner.run("--ssd-devices=lab:5", inner.suite("raid5"), "-k", "randwrite_4k_qd8")
+    sheet = lab_with_every_depth(inner.pytester.path)
+    result = inner.run("--ssd-devices=lab:5", sheet, inner.suite("raid5"), "-k", "randwrite_4k_qd8")
     result.assert_outcomes(passed=7, errors=2 + 2)
     assert builds(inner) == {"raid5x3": 1, "raid5x4": 1, "raid5x5": 1}
     assert len(inner.records("array_stopped")) == 3
@@ -57,7 +59,8 @@ def test_single_error_is_remembered(inner: Inner, monkeypatch: pytest.MonkeyPatc
 def test_failed_measurement_builds_nothing_again(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_MISTAKES", "run:raid5x4:randread_4k_qd8")
     few = ("-k", "randread_4k_qd8 or randwrite_4k_qd8")
-    result = inner.run("--ssd-devices=lab:5", inner.suite("raid5"), *few)
+    sheet = lab_with_every_depth(inner.pytester.path)
+    result = inner.run("--ssd-devices=lab:5", sheet, inner.suite("raid5"), *few)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert builds(inner) == {"raid5x3": 1, "raid5x4": 1, "raid5x5": 1}
     failed = {name for name, outcome in inner.outcomes().items() if outcome != "passed"}

@@ -14,7 +14,7 @@ from support.lab.rehearsed import BRIEF, Server, Start, drives
 # Not unhurried, although no figures are judged: both halves of the rehearsals are to take equally long.
 pytestmark = pytest.mark.lab
 
-PLAN = ("-k", "steady_state and randread_4k_qd8 and raid5x3")
+PLAN = ("-k", "steady_state and randread_4k_qd8 and raid5x3", "-o", "ssd_measure_unpromised=true")
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from support.builders.sheet import lab_with_every_depth
 from support.lab.rehearsed import BRIEF, SERIALS, Finished, Lab, Server, Start, drives
 
 from pytest_ssdqual.report.evidence.evidence import of_facts
@@ -41,7 +42,9 @@ def start(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     place = tmp_path_factory.mktemp("raid5")
     protocol = place / BRIEF.name
     protocol.write_text(BRIEF.read_text().replace('tail_window = "12 s"', f'tail_window = "{TAIL_WINDOW_S} s"'))
-    start = Start(place, server.options, protocol=protocol)
+    where, _, force = server.options
+    # Without measured members arrays have limits by figures of their depth only.
+    start = Start(place, (where, lab_with_every_depth(place), force), protocol=protocol)
     yield start
     start.close()
 
