@@ -76,9 +76,8 @@ def from_plain(kind: type[RecordT], data: object) -> RecordT:
 
 def sentence(detail: ErrorDetails) -> str:
     """Return an error of pydantic with its place: ``verdict.confidence: should be less than 100, not 100.0``."""
-    where = ""
-    for step in detail["loc"]:
-        where += f"[{step}]" if isinstance(step, int) else f".{step}" if where else step
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in detail["loc"])
+    where = "".join(steps).removeprefix(".")
     return f"{where}: {_words(detail)}" if where else _words(detail)
 
 

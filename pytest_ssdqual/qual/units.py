@@ -242,6 +242,6 @@ def _digits(value: float, more: int = 0) -> str:
     """Three significant digits (and ``more``), all digits of a larger whole, and no trailing zeros after a point."""
     if not math.isfinite(value):
         return "∞"
-    after = more + (0 if abs(value) >= 99.95 else 2 if abs(value) < 9.995 else 1)
+    after = more + (abs(value) < 99.95) + (abs(value) < 9.995)
     text = f"{value:,.{after}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -126,9 +126,11 @@ def _widest(ends: Iterable[tuple[float, float, float]]) -> Iterable[tuple[float,
 def _between(rungs: Sequence[tuple[float, float]], share: float) -> float:
     """Distance at a share, interpolated or extrapolated from distances at falling shares."""
     for (more, near), (less, far) in pairwise(rungs):
+        if share == more:
+            return near
         if share >= less:
             part = math.log(more / share) / math.log(more / less)
-            return near if share == more else near + part * (far - near) if math.isfinite(far) else far
+            return near + part * (far - near) if math.isfinite(far) else far
     (more, near), (less, far) = rungs[-2:]
     if not (near > 0 and math.isfinite(far)):
         return far

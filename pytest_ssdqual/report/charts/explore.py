@@ -115,7 +115,9 @@ class _Order:
             self.least = here
         if is_known:
             return KNOWN
-        return (SHORTER if is_broken else TRIED) if is_simpler else DRAWN
+        if not is_simpler:
+            return DRAWN
+        return SHORTER if is_broken else TRIED
 
 
 def _record(story: RunReader, judged: Judged) -> SearchRecord | None:

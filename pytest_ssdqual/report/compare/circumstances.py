@@ -85,15 +85,14 @@ def _drives(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
 
 
 def _wear(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
-    for name, key, unit in (
-        ("powered on, median", "power_on_hours", " h"),
-        ("endurance used, most", "percentage_used", " %"),
-        ("temperature at the start, median", "temperature_c", " °C"),
+    for name, key, of_drives, unit in (
+        ("powered on, median", "power_on_hours", median, " h"),
+        ("endurance used, most", "percentage_used", max, " %"),
+        ("temperature at the start, median", "temperature_c", median, " °C"),
     ):
-        read = [[getattr(reading, key) for reading in run.health.values()] for run in runs]
-        values = [sorted(value for value in each if value is not None) for each in read]
-        middle = [(each[-1] if key == "percentage_used" else median(each)) if each else None for each in values]
-        shown = [UNKNOWN if each is None else f"{each:.4g}{unit}" for each in middle]
+        readings = [[getattr(health, key) for health in run.health.values()] for run in runs]
+        known = [[value for value in of_run if value is not None] for of_run in readings]
+        shown = [f"{of_drives(values):.4g}{unit}" if values else UNKNOWN for values in known]
         yield Circumstance(name, tuple(shown))
 
 

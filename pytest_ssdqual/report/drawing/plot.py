@@ -276,7 +276,10 @@ class Radar:
         axes.set_yticks([25, 50, 75, 100], ["", "50 %", "", "100 %"])
         for text, turn in zip(axes.get_xticklabels(), turns, strict=True):
             side = math.cos(turn)
-            text.set_horizontalalignment("center" if abs(side) < 0.2 else "left" if side > 0 else "right")
+            if abs(side) < 0.2:
+                text.set_horizontalalignment("center")
+            else:
+                text.set_horizontalalignment("left" if side > 0 else "right")
         axes.spines["polar"].set_visible(False)
 
 

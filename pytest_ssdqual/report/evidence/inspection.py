@@ -29,6 +29,7 @@ def of_inspection(
     deviating, unknown = (float(len(verdict.of(answer))) for answer in (Answer.DEVIATES, Answer.UNKNOWN))
     outcome = FINDINGS[verdict.answer]
     is_promised = outcome is not Finding.OBSERVED
+    margin_percent = -100.0 if deviating else 0.0
     return Evidence(
         claim=f"{PREFIX}{verdict.check}",
         geometries=(f"drivex{len(verdict.drives)}",),
@@ -42,7 +43,7 @@ def of_inspection(
         direction=Direction.AT_MOST,
         source=source if is_promised else "",
         outcome=outcome,
-        margin_percent=(-100.0 if deviating else 0.0) if is_promised else None,
+        margin_percent=margin_percent if is_promised else None,
         sentence=verdict.sentence,
         protocol=protocol,
         acceptance=acceptance,

@@ -158,8 +158,8 @@ def _completed_source(
             drives[drive.identity] = safe_text.line(f"{drive.model or ''} {serial}".strip(), 80)
     host = bays[0].facts.get("hostname", "") if bays else ""
     # A run on its own machine calls it local, wherever that was.
-    name = asked.name if asked else _name(host if machine in HERE and host else machine or folder.resolve().name)
-    name = name or "bay"
+    here = host if machine in HERE else ""
+    name = (asked.name if asked else _name(here or machine or folder.resolve().name)) or "bay"
     own = FleetBay(name, fleets.folder_of(name), machine, asked.labels if asked else {}, asked.slots if asked else {})
     return MergedFolder(
         own, folder, subject.identity(story.manifest, folder), files, unnamed, drives, tuple(_spans(story))

@@ -116,7 +116,9 @@ def steps(seen: FleetView) -> Iterator[Step]:
     about: dict[Step, list[str]] = {}
     for bay in seen.bays:
         is_done = bay.fitness is Fitness.FIT and bay.standing and bay.standing.acceptance
-        for step in () if is_done else overview(bay.run).steps if bay.run else (again,):
+        if is_done:
+            continue
+        for step in overview(bay.run).steps if bay.run else (again,):
             about.setdefault(step, []).append(bay.name)
     few = {step: names for step, names in about.items() if len(names) < len(seen.bays)}
     yield from (replace(step, text=f"{named(names, MOST_NAMED)}: {step.text}") for step, names in few.items())

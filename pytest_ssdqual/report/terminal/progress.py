@@ -82,12 +82,15 @@ def gauges(bay: BayProgress, width: int | None) -> str:
 def _parts(bay: BayProgress, step: ProgressStep, now_s: float, left_s: float | None) -> Sequence[str]:
     """Return step, round, rate, steadiness, bytes written and time left."""
     name = f" {bay.name}" if bay.name else ""
-    now, found = bay.now, bay.steadiness
+    now, steadiness = bay.now, bay.steadiness
+    steady = ""
+    if steadiness:
+        steady = steadiness.brief or ("steady" if steadiness.reached else "not steady yet")
     return (
         f"ssdqual{name}: {step.what} {passed(max(0.0, now_s - step.began_s), step.expected_s)}",
         _place(bay.now or bay.load),
         format_value(now.together, Unit.IOPS) if now else "",
-        (found.brief or ("steady" if found.reached else "not steady yet")) if found else "",
+        steady,
         f"{format_capacity(bay.bytes_written)} written" if bay.bytes_written else "",
         _remaining(left_s, bay.share_done(now_s), bay.most_left_s(now_s)),
     )
