@@ -22,8 +22,9 @@ from dataclasses import asdict, fields
 from pathlib import Path
 
 from pytest_ssdqual.qual.strict_json import read_json
-from pytest_ssdqual.rig.drives import health, lsblk, survey_parse, temperature
+from pytest_ssdqual.rig.drives import lsblk, survey_parse
 from pytest_ssdqual.rig.fio import output
+from pytest_ssdqual.rig.health import health, temperature
 from pytest_ssdqual.rig.machine.machine import RigError
 from pytest_ssdqual.rig.observe import kernel_log
 

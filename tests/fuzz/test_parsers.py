@@ -25,12 +25,12 @@ from pytest_ssdqual.qual.spec import toml as document
 from pytest_ssdqual.qual.spec.toml import DocumentError
 from pytest_ssdqual.qual.strict_json import read_json
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.drives import health, temperature, write_counters
 from pytest_ssdqual.rig.drives.survey_parse import topology_of
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.fio import acceptance, features, output, status_stream
 from pytest_ssdqual.rig.guard import refusals
 from pytest_ssdqual.rig.guard.consent import Consent, Risk
+from pytest_ssdqual.rig.health import health, temperature, write_counters
 from pytest_ssdqual.rig.machine import facts as provenance
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md import mdadm, resync

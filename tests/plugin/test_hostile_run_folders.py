@@ -28,7 +28,7 @@ from pytest_ssdqual.report.resume.resume import NotResumable, Past, Present, Ver
 from pytest_ssdqual.report.run_folder.journal import SCHEMA, OtherSchema, read_checkpoint
 from pytest_ssdqual.report.run_folder.manifest import Manifest
 from pytest_ssdqual.report.run_folder.reader import RunReader, left_behind, read_records
-from pytest_ssdqual.rig.drives.write_counters import Written
+from pytest_ssdqual.rig.health.write_counters import Written
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 
 

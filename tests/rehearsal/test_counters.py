@@ -10,10 +10,10 @@ from support.lab.bare_drives import MIB, Bench
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, Bitmap
-from pytest_ssdqual.rig.drives import write_counters
 from pytest_ssdqual.rig.drives.survey import survey
-from pytest_ssdqual.rig.drives.write_counters import Written
 from pytest_ssdqual.rig.guard import label
+from pytest_ssdqual.rig.health import write_counters
+from pytest_ssdqual.rig.health.write_counters import Written
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.purge import nvme
 

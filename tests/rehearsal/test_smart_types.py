@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from support.lab.bare_drives import Bench
 
-from pytest_ssdqual.rig.drives import health
+from pytest_ssdqual.rig.health import health
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 

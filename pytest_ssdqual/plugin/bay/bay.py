@@ -22,8 +22,6 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.units import format_duration
-from pytest_ssdqual.rig.drives import health, locking
-from pytest_ssdqual.rig.drives.health import Identification
 from pytest_ssdqual.rig.drives.survey import Drive, NothingMatches, UnusablePattern, expand, survey
 from pytest_ssdqual.rig.drives.topology import AUTO_SMART, NO_SMART, Match, Topology
 from pytest_ssdqual.rig.fio import features
@@ -31,6 +29,8 @@ from pytest_ssdqual.rig.guard import consent, content, held_drives, lease, refus
 from pytest_ssdqual.rig.guard.consent import Consent, Content
 from pytest_ssdqual.rig.guard.lease import Terms
 from pytest_ssdqual.rig.guard.refusals import Leftover
+from pytest_ssdqual.rig.health import health, locking
+from pytest_ssdqual.rig.health.health import Identification
 from pytest_ssdqual.rig.integrity.power_cut import PowerSwitch
 from pytest_ssdqual.rig.machine import facts as provenance
 from pytest_ssdqual.rig.machine import local, run_files, ssh

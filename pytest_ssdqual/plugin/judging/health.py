@@ -15,7 +15,8 @@ from pytest_ssdqual.qual.inspection.record import SelfTest
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.rig.campaign.campaign import Campaign
-from pytest_ssdqual.rig.drives import failed, self_test
+from pytest_ssdqual.rig.drives import failed
+from pytest_ssdqual.rig.health import self_test
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
 #: Drives whose findings the sentence has; the evidence has all.

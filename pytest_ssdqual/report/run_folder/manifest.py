@@ -22,7 +22,7 @@ from pytest_ssdqual.report.run_folder.records import HealthRecord
 from pytest_ssdqual.rig.drives.topology import Drive
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.rig.drives.health import DriveHealth
+    from pytest_ssdqual.rig.health.health import DriveHealth
 
 #: Shown where only a pattern determined the number of drives.
 NONE = "number of drives not checked"

@@ -14,9 +14,9 @@ from typing import Protocol, TypeVar
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.health_limits import KERNEL_MESSAGES, ORDINARY, HealthTable
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
-from pytest_ssdqual.rig.drives import health
-from pytest_ssdqual.rig.drives.health import DriveHealth
 from pytest_ssdqual.rig.drives.survey import Drive
+from pytest_ssdqual.rig.health import health
+from pytest_ssdqual.rig.health.health import DriveHealth
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, Machine, RigError
 
 T = TypeVar("T")

@@ -18,8 +18,8 @@ from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.strict_json import read_json
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.cache_state import CacheState
-from pytest_ssdqual.rig.drives.smart_answer import whole
 from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.health.smart_answer import whole
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine
 

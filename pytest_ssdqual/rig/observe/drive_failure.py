@@ -16,12 +16,12 @@ from dataclasses import asdict, replace
 from pytest_ssdqual.qual.measured.environment import KernelLog
 from pytest_ssdqual.qual.validity.drive_failure import DriveTrace, FailureAttribution, FailureOrigin, attribute
 from pytest_ssdqual.qual.validity.other_users import running
-from pytest_ssdqual.rig.drives import health
 from pytest_ssdqual.rig.drives.failed import DriveFailed, DrivesUndecided
-from pytest_ssdqual.rig.drives.health import DriveUnread
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.lease import LeaseLost
 from pytest_ssdqual.rig.guard.refusals import DrivesGone
+from pytest_ssdqual.rig.health import health
+from pytest_ssdqual.rig.health.health import DriveUnread
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import DeadlineExceeded, Disturbed, InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md.mdadm import Array

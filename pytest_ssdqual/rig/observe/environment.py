@@ -32,10 +32,10 @@ from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.validity.environment import host_faults
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.drives import own_activity, temperature
 from pytest_ssdqual.rig.drives.failed import EventLog
-from pytest_ssdqual.rig.drives.temperature import Warmth
 from pytest_ssdqual.rig.fio.output import FioResult
+from pytest_ssdqual.rig.health import own_activity, temperature
+from pytest_ssdqual.rig.health.temperature import Warmth
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
 from pytest_ssdqual.rig.machine.numbers import decimal

@@ -18,7 +18,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.drives.write_counters import Written
+from pytest_ssdqual.rig.health.write_counters import Written
 
 if TYPE_CHECKING:
     # At run time it would load pydantic, by the rules of protocols: half a second for `ssdqual --help`.

@@ -15,9 +15,9 @@ from dataclasses import asdict, replace
 
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
-from pytest_ssdqual.rig.drives import write_counters
 from pytest_ssdqual.rig.drives.survey import Drive
-from pytest_ssdqual.rig.drives.write_counters import Written
+from pytest_ssdqual.rig.health import write_counters
+from pytest_ssdqual.rig.health.write_counters import Written
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, Machine, MachineLost, RigError, counts
 from pytest_ssdqual.rig.machine.side_by_side import each
 from pytest_ssdqual.rig.md.mdadm import Array

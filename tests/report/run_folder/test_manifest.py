@@ -17,8 +17,8 @@ from pytest_ssdqual.report.run_folder.manifest import (
     keep_health,
 )
 from pytest_ssdqual.report.run_folder.reader import read_records
-from pytest_ssdqual.rig.drives.health import parse
 from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.health.health import parse
 
 DRIVE = Drive("/dev/sdb", "sdb", "ACME SSD", "S 1/2", "0x50", "F1", 480 * 10**9, 512, 4096, False, "sata")
 HEALTH = parse('{"smart_status": {"passed": true}, "temperature": {"current": 31}, "smartctl": {"exit_status": 0}}')

@@ -14,7 +14,6 @@ from support.fakes.scripted import ScriptedMachine
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
-from pytest_ssdqual.rig.drives import health
 from pytest_ssdqual.rig.drives.failed import (
     CONDITIONING,
     FILL,
@@ -23,6 +22,7 @@ from pytest_ssdqual.rig.drives.failed import (
     DrivesUndecided,
     findings,
 )
+from pytest_ssdqual.rig.health import health
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
 
 DRIVES = tuple(map(drive, range(6)))

@@ -18,9 +18,9 @@ from support.shells import SHELLS, run_script
 from pytest_ssdqual.qual.measured.environment import KernelLine, KernelLog
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.report.run_folder.journal import JournalError
-from pytest_ssdqual.rig.drives import health
 from pytest_ssdqual.rig.drives.failed import DriveFailed, DriveFailures
 from pytest_ssdqual.rig.guard.lease import LeaseLost
+from pytest_ssdqual.rig.health import health
 from pytest_ssdqual.rig.machine.machine import (
     ClockSet,
     Completed,

@@ -17,7 +17,7 @@ from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder.reader import Record
-from pytest_ssdqual.rig.drives.write_counters import Written
+from pytest_ssdqual.rig.health.write_counters import Written
 from pytest_ssdqual.rig.resume.checkpoint import REMARKS, STEPS, Checkpoint, Conditioned, after
 
 

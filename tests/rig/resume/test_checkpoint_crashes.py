@@ -23,13 +23,13 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, MeasureRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder.journal import Journal, read_checkpoint
-from pytest_ssdqual.rig.drives import write_counters
 from pytest_ssdqual.rig.drives.topology import Drive
-from pytest_ssdqual.rig.drives.write_counters import Written
 from pytest_ssdqual.rig.fio import acceptance, process
 from pytest_ssdqual.rig.fio.jobs import Job
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.guard import label
+from pytest_ssdqual.rig.health import write_counters
+from pytest_ssdqual.rig.health.write_counters import Written
 from pytest_ssdqual.rig.machine.machine import Machine
 from pytest_ssdqual.rig.md import mdadm, members, survival_pattern
 from pytest_ssdqual.rig.md.mdadm import Array

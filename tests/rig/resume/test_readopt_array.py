@@ -19,10 +19,10 @@ from pytest_ssdqual.qual.spec.protocol_rules import (
     VisitRule,
 )
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.drives import write_counters
 from pytest_ssdqual.rig.drives.topology import Drive
-from pytest_ssdqual.rig.drives.write_counters import Written
 from pytest_ssdqual.rig.guard.lease import LeaseLost
+from pytest_ssdqual.rig.health import write_counters
+from pytest_ssdqual.rig.health.write_counters import Written
 from pytest_ssdqual.rig.machine.machine import (
     CommandFailed,
     DriveRefused,

@@ -14,8 +14,8 @@ from typing import Any
 
 from pytest_ssdqual.qual.inspection.limits import InspectionTable
 from pytest_ssdqual.qual.inspection.record import InspectionRecord
-from pytest_ssdqual.rig.drives.inspection import record
 from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.health.inspection import record
 from support.builders import inspected
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "inspection.md"

@@ -44,11 +44,12 @@ from pytest_ssdqual.qual.spec.protocol_rules import Fill
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder import manifest
-from pytest_ssdqual.rig.drives import health, inspection, locking, self_test, survey, write_cache, write_counters
+from pytest_ssdqual.rig.drives import survey, write_cache
 from pytest_ssdqual.rig.fio import engine_limits, process
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.load import Load, LoadTrial
 from pytest_ssdqual.rig.guard import label, lease, shared_paths
+from pytest_ssdqual.rig.health import health, inspection, locking, self_test, write_counters
 from pytest_ssdqual.rig.integrity.power_cut import PowerSwitch
 from pytest_ssdqual.rig.machine import facts, local, ssh
 from pytest_ssdqual.rig.machine.machine import (

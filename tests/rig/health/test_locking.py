@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from support.fakes.scripted import ScriptedMachine, completed
 from support.shells import SHELLS, run_script
 
-from pytest_ssdqual.rig.drives import inspection, locking
-from pytest_ssdqual.rig.drives.locking import Locking, objection, of_discovery, read
 from pytest_ssdqual.rig.drives.survey import Drive
+from pytest_ssdqual.rig.health import inspection, locking
+from pytest_ssdqual.rig.health.locking import Locking, objection, of_discovery, read
 
 #: Codes of TCG: TPer, Locking, Geometry, Opal SSC 2.0.
 TPER, LOCKING, GEOMETRY, OPAL = 0x0001, 0x0002, 0x0003, 0x0203

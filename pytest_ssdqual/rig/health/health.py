@@ -15,9 +15,9 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.spec.health_limits import ORDINARY, HealthTable
 from pytest_ssdqual.qual.strict_json import read_json
-from pytest_ssdqual.rig.drives import smart_answer
-from pytest_ssdqual.rig.drives.smart_answer import at, items, statistic, whole
 from pytest_ssdqual.rig.drives.topology import AUTO_SMART, NO_SMART, Drive
+from pytest_ssdqual.rig.health import smart_answer
+from pytest_ssdqual.rig.health.smart_answer import at, items, statistic, whole
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine, RigError, ask
 

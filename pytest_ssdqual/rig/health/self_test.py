@@ -11,8 +11,8 @@ from contextlib import suppress
 
 from pytest_ssdqual.qual.inspection.record import DriveKind, InspectionRecord
 from pytest_ssdqual.qual.safe_text import line
-from pytest_ssdqual.rig.drives import inspection
 from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.health import inspection
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.qual.measured.environment import OwnCount
-from pytest_ssdqual.rig.drives.own_activity import between, count, self_test
+from pytest_ssdqual.rig.health.own_activity import between, count, self_test
 
 DATA = Path(__file__).parents[2] / "data"
 SMART_LOG = (DATA / "nvme-cli" / "2.3" / "smart-log.json").read_text()

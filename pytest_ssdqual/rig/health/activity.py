@@ -11,8 +11,8 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 
-from pytest_ssdqual.rig.drives.smart_answer import at, whole
 from pytest_ssdqual.rig.drives.topology import AUTO_SMART, Drive
+from pytest_ssdqual.rig.health.smart_answer import at, whole
 
 #: Log page 06h, bits 3:0 of byte 0; 0 is none. Byte 1 has the completed per cent in bits 6:0.
 SELF_TESTS = {1: "a short self-test", 2: "an extended self-test", 3: "a refresh that a host asked for"}

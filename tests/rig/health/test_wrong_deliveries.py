@@ -49,7 +49,7 @@ def test_the_document_lists_every_delivery() -> None:
     if wrong.is_to_be_written():
         wrong.write(wrong.table())
     assert wrong.committed() == wrong.table(), (
-        f"write it anew: {wrong.WRITE}=1 pytest tests/rig/drives/test_wrong_deliveries.py"
+        f"write it anew: {wrong.WRITE}=1 pytest tests/rig/health/test_wrong_deliveries.py"
     )
 
 

@@ -12,9 +12,9 @@ from support.builders.drives import named
 from support.fakes.scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.qual.records import from_plain, plain
-from pytest_ssdqual.rig.drives import health
 from pytest_ssdqual.rig.drives.topology import Drive
-from pytest_ssdqual.rig.drives.write_counters import SCRIPT, Written, read, unchanged, written_since
+from pytest_ssdqual.rig.health import health
+from pytest_ssdqual.rig.health.write_counters import SCRIPT, Written, read, unchanged, written_since
 from pytest_ssdqual.rig.machine.machine import Completed, MachineLost, RigError
 
 BOOT = "d81e9a8b-eae8-4da3-8801-991cb446e1d3"

@@ -10,8 +10,8 @@ from dataclasses import astuple
 
 from pytest_ssdqual.qual.measured.environment import OwnCount
 from pytest_ssdqual.qual.strict_json import LARGEST, read_json
-from pytest_ssdqual.rig.drives import activity
-from pytest_ssdqual.rig.drives.smart_answer import NVME_DATA_UNIT_BYTES, at, first, scsi_bytes, statistic, whole
+from pytest_ssdqual.rig.health import activity
+from pytest_ssdqual.rig.health.smart_answer import NVME_DATA_UNIT_BYTES, at, first, scsi_bytes, statistic, whole
 
 #: Names of the NVMe log's fields in nvme-cli and in smartctl: commands and data units, read and written.
 NVME_COUNTS = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_ssdqual.rig.drives.smart_answer import at, items, whole
+from pytest_ssdqual.rig.health.smart_answer import at, items, whole
 
 #: NVM Express Base Specification 2.1, status code type of Media and Data Integrity Errors, and of its codes those that
 #: say nothing about the media: Access Denied, Deallocated or Unwritten Logical Block.

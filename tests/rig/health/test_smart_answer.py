@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.spec.health_limits import COUNTERS, KERNEL_MESSAGES, HealthTable
-from pytest_ssdqual.rig.drives.health import MEDIA_ERRORS
-from pytest_ssdqual.rig.drives.smart_answer import (
+from pytest_ssdqual.rig.health.health import MEDIA_ERRORS
+from pytest_ssdqual.rig.health.smart_answer import (
     ATA_ERRORS,
     ATA_STATISTICS,
     counters,

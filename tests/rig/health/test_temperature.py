@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.qual.measured.environment import DriveLink, DriveTemperature
-from pytest_ssdqual.rig.drives.temperature import Warmth, between, limit, parse
+from pytest_ssdqual.rig.health.temperature import Warmth, between, limit, parse
 
 DATA = Path(__file__).parents[2] / "data"
 NVME_CLI = (DATA / "nvme-cli" / "2.3" / "smart-log.json").read_text()

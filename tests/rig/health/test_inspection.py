@@ -20,9 +20,9 @@ from pytest_ssdqual.qual.inspection import checks
 from pytest_ssdqual.qual.inspection.checks import Answer
 from pytest_ssdqual.qual.inspection.limits import InspectionTable
 from pytest_ssdqual.qual.inspection.record import DriveKind, InspectionRecord, Sanitizing
-from pytest_ssdqual.rig.drives import inspection, smart_answer
-from pytest_ssdqual.rig.drives.inspection import SCRIPT, read, record, sections
 from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.health import inspection, smart_answer
+from pytest_ssdqual.rig.health.inspection import SCRIPT, read, record, sections
 from pytest_ssdqual.rig.machine.machine import CommandFailed
 
 NVME, SATA, SAS = drive("nvme", 0), drive("sata", 0), drive("sas", 0)

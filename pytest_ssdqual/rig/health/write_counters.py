@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.rig.drives.smart_answer import NVME_DATA_UNIT_BYTES
 from pytest_ssdqual.rig.drives.survey import Drive
+from pytest_ssdqual.rig.health.smart_answer import NVME_DATA_UNIT_BYTES
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, MachineLost, RigError
 from pytest_ssdqual.rig.machine.numbers import decimal
@@ -120,7 +120,7 @@ def _by_its_own_figure(before: Written, now: Written) -> int | None:
 
 
 def _host_bytes(machine: Machine, drives: Sequence[Drive]) -> dict[str, int | None]:
-    from pytest_ssdqual.rig.drives import health  # it loads pydantic, and commands that read no drive load this module
+    from pytest_ssdqual.rig.health import health  # it loads pydantic, and commands that read no drive load this module
 
     try:
         return {path: drive_health.data_written_bytes for path, drive_health in health.read(machine, drives).items()}

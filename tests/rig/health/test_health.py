@@ -15,7 +15,8 @@ from support.fakes.scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.qual.spec.health_limits import HealthTable
 from pytest_ssdqual.rig.drives.failed import DriveFailures
-from pytest_ssdqual.rig.drives.health import (
+from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.health.health import (
     HYPERVISOR,
     DriveHealth,
     DriveUnread,
@@ -27,7 +28,6 @@ from pytest_ssdqual.rig.drives.health import (
     read,
     worsened,
 )
-from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine.machine import Completed, RigError
 
 DRIVE = Drive("/dev/nvme0n1", "nvme0n1", "ACME", "S", "eui.1", "1", 10**9, 512, 512, False, "nvme")
