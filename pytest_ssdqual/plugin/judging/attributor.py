@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
-from pytest_ssdqual.qual.measured.predicted import PredictedRun
+from pytest_ssdqual.qual.measured.references import PredictedRun
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.raid import member_curve, prediction

@@ -1,10 +1,16 @@
-"""What measurements of arrays are compared with: drives alone, and md's ceiling on members that need no flash."""
+"""What measurements of arrays are compared with: drives alone, md's ceiling, and what their members can do."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import ClassVar, Self
+
 from pytest_ssdqual.qual.frozen import frozen
+from pytest_ssdqual.qual.measured.judgeable import Find, Subject
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.claims import Scope
+from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.workload.workload import Workload
 
 
@@ -47,3 +53,38 @@ class Ceiling:
     boot_id: str = ""
     #: The whole workload, as two may have one name; None if unknown.
     asked: Workload | None = None
+
+
+@frozen
+class PredictedRun:
+    """One workload on one array, and the prediction from the curves of its members."""
+
+    measured: Measured
+    #: IOPS, by ``raid.prediction``.
+    predicted: Estimate
+    #: IOPS of one bare drive, the median of the members, under the same workload; None for a mix, which members see as
+    #: another one.
+    one_drive: Estimate | None = None
+
+    kind: ClassVar[Scope] = Scope.PREDICTED
+
+    @property
+    def subject(self) -> Subject:
+        return self.measured.subject
+
+    @property
+    def drive(self) -> str:
+        return self.measured.drive
+
+    @property
+    def has_stopping_rule(self) -> bool:
+        return self.measured.has_stopping_rule
+
+    def members(self) -> tuple[Self, ...]:
+        return (self,)
+
+    def raw_files(self) -> tuple[str, ...]:
+        return self.measured.raw_files()
+
+    def counterpart(self, find: Find) -> Self:
+        return replace(self, measured=find(self.measured))

@@ -12,8 +12,8 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from pytest_ssdqual.qual.measured.judgeable import J, Judgeable, Subject
-from pytest_ssdqual.qual.measured.predicted import PredictedRun
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
+from pytest_ssdqual.qual.measured.references import PredictedRun
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.measured.sweep import Curve, Sweep

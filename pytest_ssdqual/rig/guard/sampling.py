@@ -15,10 +15,10 @@ from dataclasses import replace
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.frozen import frozen
+from pytest_ssdqual.qual.numbers import count
 from pytest_ssdqual.rig.guard import known_places
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
-from pytest_ssdqual.rig.machine.numbers import count
 
 PAGE_BYTES = known_places.PAGE_BYTES
 #: Seconds for each device, side by side: at the first check, and at the rechecks before each step. An NVMe drive

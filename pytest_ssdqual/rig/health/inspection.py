@@ -15,6 +15,7 @@ from typing import Any
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.inspection.record import DriveKind, InspectedLink, InspectionRecord, Sanitizing, SelfTest
+from pytest_ssdqual.qual.numbers import bytes_of, decimal
 from pytest_ssdqual.qual.strict_json import LARGEST, read_json
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.health import activity, error_log, health, locking, smart_answer, temperature
@@ -23,7 +24,6 @@ from pytest_ssdqual.rig.health.locking import Locking
 from pytest_ssdqual.rig.health.smart_answer import at, first, items, whole
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine
-from pytest_ssdqual.rig.machine.numbers import bytes_of, decimal
 
 SCRIPT = scripts.text("inspection.sh")
 #: Seconds for the whole command, and for each drive: a drive answers within one second, a bad one after many.

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
+from pytest_ssdqual.qual.numbers import bytes_of
 from pytest_ssdqual.qual.strict_json import read_json
 from pytest_ssdqual.qual.validity.fault_codes import UNLOCK
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.health.smart_answer import at
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine
-from pytest_ssdqual.rig.machine.numbers import bytes_of
 
 SCRIPT = scripts.text("locking.sh")
 DEADLINE_S, DEADLINE_OF_DRIVE_S = 30.0, 30.0

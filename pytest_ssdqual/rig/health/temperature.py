@@ -10,9 +10,9 @@ from typing import Any
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import DriveLink, DriveTemperature
+from pytest_ssdqual.qual.numbers import decimal
 from pytest_ssdqual.qual.strict_json import LARGEST, read_json
 from pytest_ssdqual.rig.health import smart_answer
-from pytest_ssdqual.rig.machine.numbers import decimal
 
 #: NVM Express Base Specification, SMART / Health Information log page, byte 0: temperature at or beyond a threshold.
 TOO_WARM_BIT = 0b10

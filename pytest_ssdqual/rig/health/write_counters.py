@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pytest_ssdqual.qual.frozen import frozen
+from pytest_ssdqual.qual.numbers import decimal
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.health.smart_answer import NVME_DATA_UNIT_BYTES
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, MachineLost, RigError
-from pytest_ssdqual.rig.machine.numbers import decimal
 
 SECTOR_BYTES = 512
 #: Bytes that md adds when an array is stopped: the superblock's last states, and this program's erasing of it. Measured

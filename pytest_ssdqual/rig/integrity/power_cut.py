@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from pytest_ssdqual.qual.integrity.reference_model import PASSES
+from pytest_ssdqual.qual.numbers import decimal
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.survey import Drive, survey
 from pytest_ssdqual.rig.drives.topology import plain_uuid
@@ -18,7 +19,6 @@ from pytest_ssdqual.rig.fio.stamped_io import Stretch
 from pytest_ssdqual.rig.machine import run_files
 from pytest_ssdqual.rig.machine.channel import Channel
 from pytest_ssdqual.rig.machine.machine import CommandFailed, DriveRefused, InvalidMeasurement, Machine, RigError
-from pytest_ssdqual.rig.machine.numbers import decimal
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup

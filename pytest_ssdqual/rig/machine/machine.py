@@ -13,10 +13,9 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import ClassVar, Protocol
 
-from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual import numbers, safe_text
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import format_duration
-from pytest_ssdqual.rig.machine import numbers
 
 #: Limit of one line of a message: a drive may be refused for many reasons.
 SENTENCE_CHARACTERS = 4000

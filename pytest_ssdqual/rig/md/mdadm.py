@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.integrity.reference_model import stripe_bytes
+from pytest_ssdqual.qual.numbers import decimal
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
 from pytest_ssdqual.qual.units import parse_size
@@ -23,7 +24,6 @@ from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.guard import label
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import CheckRan, InvalidMeasurement, Machine, RigError, ask, count
-from pytest_ssdqual.rig.machine.numbers import decimal
 
 #: Levels whose members must agree with each other from the start.
 REDUNDANT = (RaidLevel.RAID1, RaidLevel.RAID5, RaidLevel.RAID6, RaidLevel.RAID10)

@@ -9,7 +9,7 @@ from operator import sub
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import DeviceQueue, Traffic, total
-from pytest_ssdqual.rig.machine.numbers import count, decimal
+from pytest_ssdqual.qual.numbers import count, decimal
 
 SECTOR_BYTES = 512
 #: Fields of /sys/block/<name>/stat (Documentation/block/stat.rst), counted from 0.

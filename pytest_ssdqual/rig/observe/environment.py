@@ -28,6 +28,7 @@ from pytest_ssdqual.qual.measured.environment import (
 )
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.measured.run import Run
+from pytest_ssdqual.qual.numbers import decimal
 from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.validity.environment import host_faults
@@ -38,7 +39,6 @@ from pytest_ssdqual.rig.health import own_activity, temperature
 from pytest_ssdqual.rig.health.temperature import Warmth
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
-from pytest_ssdqual.rig.machine.numbers import decimal
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.observe import host_load, kernel_log, open_files, placement, repaired
 from pytest_ssdqual.rig.observe.device_counters import Counted, counted, most_requests, queue, traffic_between

@@ -8,7 +8,7 @@ from dataclasses import field
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import Cpu, CpuUse
-from pytest_ssdqual.rig.machine.numbers import count
+from pytest_ssdqual.qual.numbers import count
 
 #: Fields of a CPU's line in /proc/stat (proc(5)): user, nice, system, idle, iowait, irq, softirq, steal. Guest time
 #: follows, and is already part of the first two.

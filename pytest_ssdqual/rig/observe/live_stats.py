@@ -20,11 +20,11 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from pytest_ssdqual.qual.frozen import frozen
+from pytest_ssdqual.qual.numbers import count
 from pytest_ssdqual.qual.progress_events import BytesWritten, LoadBegun, News, Now, Steadiness
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine import scripts
-from pytest_ssdqual.rig.machine.numbers import count
 from pytest_ssdqual.rig.md.mdadm import Array
 
 #: The script exits on EOF of its standard input, hence also when this process dies.

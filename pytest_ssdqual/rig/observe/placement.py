@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 
 from pytest_ssdqual.qual.measured.environment import DrivePlacement, format_list, parse_list
+from pytest_ssdqual.qual.numbers import decimal
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine
-from pytest_ssdqual.rig.machine.numbers import decimal
 
 NUMA_NODES = scripts.text("placement.sh") + scripts.text("numa_nodes.sh")
 

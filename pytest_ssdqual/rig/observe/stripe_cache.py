@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from pytest_ssdqual.qual.measured.environment import StripeCache
+from pytest_ssdqual.qual.numbers import decimal
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine
-from pytest_ssdqual.rig.machine.numbers import decimal
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.observe.live_stats import LineServer
 from pytest_ssdqual.rig.observe.witness import asked

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.measured.demand import required
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.result_records import SaturationRecord
 from pytest_ssdqual.qual.measured.run import Measured, RunRecord
+from pytest_ssdqual.qual.methods.demand import required
 from pytest_ssdqual.qual.methods.stec import NEW_READS
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.stats.estimate import TooFew

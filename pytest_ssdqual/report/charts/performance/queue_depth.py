@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.measured import demand
-from pytest_ssdqual.qual.measured.demand import DemandPoint
 from pytest_ssdqual.qual.measured.result_records import LoopRecord
 from pytest_ssdqual.qual.measured.run import RunRecord
+from pytest_ssdqual.qual.methods import demand
+from pytest_ssdqual.qual.methods.demand import DemandPoint
 from pytest_ssdqual.qual.units import Unit, format_latency, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts.data import Notes, drives_of, interval_words, per_drive, readable

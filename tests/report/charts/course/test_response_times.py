@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from support.builders import charted, strategies
 
-from pytest_ssdqual.qual.measured.demand import required
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.run import Run, RunRecord
 from pytest_ssdqual.qual.measured.saturation import Saturation
+from pytest_ssdqual.qual.methods.demand import required
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.qual.workload.workload import Workload

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from support.builders import charted
 
-from pytest_ssdqual.qual.measured.demand import MAX_IOPS, MID_IOPS, MIN_IOPS
 from pytest_ssdqual.qual.methods import snia
+from pytest_ssdqual.qual.methods.demand import MAX_IOPS, MID_IOPS, MIN_IOPS
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.report.charts import charts
 from pytest_ssdqual.report.charts.performance import queue_depth

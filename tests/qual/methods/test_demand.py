@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ssdqual.qual.measured.demand import MAX_IOPS, MID_IOPS, MIN_IOPS, DemandPoint, is_grid, required
 from pytest_ssdqual.qual.methods import snia
+from pytest_ssdqual.qual.methods.demand import MAX_IOPS, MID_IOPS, MIN_IOPS, DemandPoint, is_grid, required
 from pytest_ssdqual.qual.workload.workload import Workload
 
 ONE = DemandPoint(1, 1, 8_000, 125e3)
