@@ -105,17 +105,13 @@ class Siblings:
         alone = campaign.alone(wanted) or campaign.alone()
         try:
             if alone and (alone.workload == wanted or wanted.outstanding(1) < 2 * alone.workload.outstanding(1)):
-                shares = alone.shares(campaign.member(alone.workload))
-                if serial in shares:
-                    return shares[serial]
+                return alone.shares(campaign.member(alone.workload)).get(serial)
         except RigError:
             return None
-        return self._now_alone(serial, judged) if isinstance(judged, Measured) else None
-
-    def _now_alone(self, serial: str, together: Measured) -> float | None:
-        """Return the IOPS of a drive together over those alone, which are measured now if the bare drives stand."""
-        one = self.campaign().drive_alone(together.geometry, together.workload, serial)
-        beside = next((each.iops for each in together.members() if each.drive == serial), None)
+        if not isinstance(judged, Measured):
+            return None
+        one = campaign.drive_alone(judged.geometry, judged.workload, serial)
+        beside = next((each.iops for each in judged.members() if each.drive == serial), None)
         return beside / one.iops if one and one.iops and beside is not None else None
 
     def _by_reads(self, serial: str, writes: Measured) -> float | None:
@@ -134,8 +130,7 @@ class Siblings:
         alone, together = max(read, key=lambda pair: _bytes_per_s(pair[1]))
         if _bytes_per_s(writes) < CARRIED * _bytes_per_s(together):
             return None
-        shares = alone.shares(together)
-        return shares[serial] if serial in shares else self._now_alone(serial, together)
+        return alone.shares(together).get(serial)
 
 
 def _bytes_per_s(measured: Measured) -> float:

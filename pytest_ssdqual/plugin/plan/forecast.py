@@ -64,9 +64,8 @@ def predict(
 
     ``tails``: the workloads with tests of percentiles.
     """
-    plan = CampaignPlan.of(steps, protocol)
-    prices = Prices(protocol, spec, drive_bytes, tails, plan.anchors_alone)
-    priced = PricedPlan.of(plan, prices)
+    prices = Prices(protocol, spec, drive_bytes, tails)
+    priced = PricedPlan.of(CampaignPlan.of(steps, protocol), prices)
     visits = protocol.visits if priced.has_visits else None
     return PrintedPlan(
         tuple(row.printed(name) for name, row in priced.rows.items()),

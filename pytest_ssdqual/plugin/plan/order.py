@@ -153,9 +153,19 @@ def of_members(steps: Sequence[CampaignStep], protocol: Protocol, spec: Spec, qu
     anchors = _anchors(steps, spec)
     together += [CampaignStep(StepKind.MEMBER, bare, each) for each in anchors if each not in workloads]
     both = (*(each for each in [*members, *together] if each.what not in known),)
-    # All drives at their maxima may be more than the host or a path can carry; each drive alone shows that.
-    loads = dict.fromkeys([reference, *(each for each in anchors if not each.writes)])
-    return (*both, *(CampaignStep(StepKind.ALONE, bare, each) for each in loads))
+    return (*both, *(CampaignStep(StepKind.ALONE, bare, each) for each in _loads_alone(reference, anchors)))
+
+
+def _loads_alone(reference: Workload, anchors: Iterable[Workload]) -> tuple[Workload, ...]:
+    """Return the reads that each bare drive does alone: those of the published maxima, and ``reference``.
+
+    All drives at their maxima may be more than the host or a path can carry; each drive alone shows that. A maximum
+    that is at most twice as deep as the reference shows what that would.
+    """
+    reads = [anchor for anchor in anchors if not anchor.writes]
+    depth, size = reference.outstanding(1), reference.block_bytes
+    is_covered = any(each.block_bytes == size and depth <= each.outstanding(1) <= 2 * depth for each in reads)
+    return tuple(reads if is_covered else dict.fromkeys([reference, *reads]))
 
 
 def _anchors(steps: Iterable[CampaignStep], spec: Spec) -> dict[Workload, None]:

@@ -22,6 +22,7 @@ from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign_plan import (
+    OF_MEMBERS,
     Assemble,
     Build,
     CampaignStep,
@@ -89,8 +90,6 @@ class Prices:
     drive_bytes: int
     #: Workloads whose percentiles are judged: by protocols of fixed times, their windows may be longer.
     tails: Container[Workload] = frozenset()
-    #: Steps that measure alone only drives that miss a published figure.
-    anchors_alone: Container[CampaignStep] = frozenset()
     #: What was assumed because nothing is published, a sentence each.
     assumptions: dict[str, None] = field(default_factory=dict)
     #: What the protocol leaves too little time for at the published rates, a sentence each.
@@ -121,10 +120,8 @@ class Prices:
             return FREE
         if step.kind is StepKind.MEASURED:
             return self.measurement(geometry, what)
-        if step.kind is StepKind.MEMBER:
-            return self.member(geometry, what)
-        if step.kind is StepKind.ALONE:
-            return self.alone(step, what)
+        if step.kind in OF_MEMBERS:
+            return self.members(step.kind, geometry, what)
         if step.kind is StepKind.SATURATION:
             return self.saturation(geometry, what)
         if step.kind is StepKind.REBUILD:
@@ -252,17 +249,11 @@ class Prices:
         """Return the cost of so many processes of fio, each so long."""
         return StepCost(count * (seconds + OVERHEAD_S), self.written(geometry, workload, count * seconds))
 
-    def member(self, geometry: Geometry, workload: Workload) -> StepCost:
-        """Return the cost of one workload on the bare drives side by side."""
+    def members(self, kind: StepKind, geometry: Geometry, workload: Workload) -> StepCost:
+        """Return the cost of one workload on the bare drives: side by side, or on one after another."""
         rule = self.protocol.members
-        return self._processes(geometry, workload, rule.ramp_s + rule.window_s, 1)
-
-    def alone(self, step: CampaignStep, workload: Workload) -> StepPrice:
-        """Return the price of reads of one drive after another; one of them is the least if all reach their sheet."""
-        once, width = self.member(step.geometry, workload), step.geometry.width
-        # In visits the drives do them together later.
-        is_selective = step in self.anchors_alone and not self.protocol.visits
-        return StepPrice(once.times(1 if is_selective else width), once.times(width))
+        processes = geometry.width if kind is StepKind.ALONE else 1
+        return self._processes(geometry, workload, rule.ramp_s + rule.window_s, processes)
 
     def saturation(self, geometry: Geometry, workload: Workload) -> StepCost:
         """Return the cost of writing the whole volume at the published rate (a fresh drive is faster), or of the time

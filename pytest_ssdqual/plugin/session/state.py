@@ -26,10 +26,8 @@ from pytest_ssdqual.plugin.session import artefacts
 from pytest_ssdqual.plugin.session.artefacts import PageResult
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.stop import unless_lost
-from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.spec import protocol as protocols
-from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
@@ -53,9 +51,6 @@ from pytest_ssdqual.rig.machine.machine import Machine, RigError, utc_now
 from pytest_ssdqual.rig.md import driver
 from pytest_ssdqual.rig.measure.session import LoadChoice, Looked, Progress, Setup, unlimited
 from pytest_ssdqual.rig.observe.live_stats import Live
-
-#: An interval around IOPS so far above their limit is above it, too.
-CLEARLY = 1.05
 
 
 @dataclass(slots=True)
@@ -284,16 +279,10 @@ class BayRun:
 
     def _rule(self, campaign: Campaign) -> None:
         """Set what decides when steps of a campaign may begin and its measurements stop; the budget comes last."""
-        campaign.enough, campaign.suffices = self._promises(campaign), self._suffices
+        campaign.enough = self._promises(campaign)
         if self.budget:
             campaign.allowed = self.budget.require
             campaign.enough = self.budget.until_spent(campaign.enough)
-
-    def _suffices(self, member: Measured) -> bool:
-        """Return whether a bare drive is clearly above the limit of its IOPS."""
-        limit = self.qualification.spec.limit(Claim.STEADY_IOPS, member.geometry, member.workload)
-        own = limit.of(member.drive) if limit else None
-        return own is not None and member.iops >= CLEARLY * own.bound
 
     def _promises(self, campaign: Campaign) -> Promises:
         """Return what decides whether a point of this campaign needs another visit."""

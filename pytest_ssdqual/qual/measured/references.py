@@ -16,7 +16,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 
 @frozen
 class DrivesAlone:
-    """One workload on each of some drives alone, while the others are idle; at least one, in their order."""
+    """One workload on each of several drives alone, while the others are idle; at least one, in their order."""
 
     measurements: tuple[Measured, ...]
 

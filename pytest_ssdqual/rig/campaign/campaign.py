@@ -12,7 +12,6 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from statistics import median
 from typing import TypeVar, cast
 
 from pytest_ssdqual.qual.integrity.read_back import ReadBack
@@ -57,19 +56,12 @@ from pytest_ssdqual.rig.measure.visits import Enough
 from pytest_ssdqual.rig.resume import readopt_array
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 
-#: A drive with this share of the median IOPS does as the others.
-AS_OTHERS = 0.95
 T = TypeVar("T")
 Result = Measured | DrivesAlone | Saturation | RoundsResult | Rebuild | ReadBack
 
 
 def allow_all(step: CampaignStep, preparations: Sequence[Preparation]) -> None:
     """Allow every step."""
-
-
-def nothing_suffices(member: Measured) -> bool:
-    """Let every drive do every load alone."""
-    return False
 
 
 @dataclass(slots=True)
@@ -89,8 +81,6 @@ class Campaign:
     enough: Enough = visits.at_once
     #: Raises a ``RigError`` if a step must not begin, with what its array needs before it.
     allowed: Callable[[CampaignStep, Sequence[Preparation]], None] = allow_all
-    #: Returns True if a drive does so much beside the others that what it does alone is of no interest.
-    suffices: Callable[[Measured], bool] = nothing_suffices
     _standing: StandingArray = field(init=False)
     #: Number in the plan of the array that stands.
     _array_number: int | None = None
@@ -396,26 +386,8 @@ class Campaign:
         if step.kind is StepKind.MEMBER:
             return fixed_time.measure(self._of_members(), array, step.what, step.kind.value)
         if step.kind is StepKind.ALONE:
-            return drives_alone.measure(self._of_members(), self._to_be_alone(array, step), step.what)
+            return drives_alone.measure(self._of_members(), array, step.what)
         return self._measured(array, step.what)
-
-    def _to_be_alone(self, array: Array, step: CampaignStep) -> Array:
-        """Return the drives side by side that ``step`` measures alone.
-
-        Of the load of a published figure these are the slowest one, and all that miss it together with the others, or
-        are behind the median.
-        """
-        if step not in self.plan.anchors_alone or not isinstance(step.what, Workload):
-            return array
-        try:
-            together = self.member(step.what).members()
-        except RigError:
-            return array
-        slowest = min(together, key=lambda each: each.iops)
-        least_iops = AS_OTHERS * median(each.iops for each in together)
-        asked = [each for each in together if each is slowest or each.iops < least_iops or not self.suffices(each)]
-        serials = {each.drive for each in asked}
-        return replace(array, members=tuple(drive for drive in array.members if drive.name in serials))
 
     def _of_members(self) -> Setup:
         return replace(self.setup, protocol=self.setup.protocol.of_members)

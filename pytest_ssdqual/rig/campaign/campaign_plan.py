@@ -466,11 +466,6 @@ class CampaignPlan:
         """The drives side by side that arrays are predicted from; None if no array is."""
         return next((each.geometry for each in self.of_members), None)
 
-    @property
-    def anchors_alone(self) -> tuple[CampaignStep, ...]:
-        """The loads of each bare drive alone, but the first: only drives that miss a figure together do them."""
-        return tuple(each for each in self.of_members if each.kind is StepKind.ALONE)[1:]
-
     def before(self, step: CampaignStep) -> tuple[CampaignStep, ...]:
         """Return the steps with a result that come before ``step`` on the same array.
 

@@ -10,6 +10,7 @@ from support.fakes.inner_session import ids
 
 from pytest_ssdqual.plugin.plan import order
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
+from pytest_ssdqual.qual.spec import protocol, spec
 from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep, StepKind
@@ -238,3 +239,19 @@ def test_an_array_without_a_workload_comes_after_its_measurements_on_conditioned
     array = Geometry.parse("raid5x4")
     bare, measured = CampaignStep(StepKind.ARRAY, array), CampaignStep(StepKind.MEASURED, array, Workload.parse(READS))
     assert order.in_order([bare, measured], of_drives=True) == (measured, bare)
+
+
+@pytest.mark.parametrize(
+    ("sheet", "alone"),
+    [
+        # 8 jobs of depth 64: what the drives do 512 deep says nothing about 16.
+        ("samsung-pm9a3-7t68", ["randread_4k_qd16", "randread_4k_t8xqd64"]),
+        ("kingston-dc600m-960gb", ["randread_4k_qd32"]),
+        ("ssdqual-sm300", ["randread_4k_qd32"]),
+    ],
+)
+def test_a_maximum_about_as_deep_as_the_members_stands_for_their_deepest_reads(sheet: str, alone: list[str]) -> None:
+    step = CampaignStep(StepKind.MEASURED, Geometry.parse("raid5x8"), Workload("randread", "4k", 8))
+    steps = order.of_members([step], protocol.load("acceptance"), spec.load(sheet))
+    assert [str(each.what) for each in steps if each.kind is StepKind.ALONE] == alone
+    assert {*alone, "randread_4k_qd16"} <= {str(each.what) for each in steps if each.kind is StepKind.MEMBER}
