@@ -47,7 +47,7 @@ from pytest_ssdqual.rig.machine.machine import RigError, utc_now
 
 #: Number of bays that are opened at once; opening is mostly waiting for machines.
 AT_ONCE = 16
-ANOTHER = "another bay of the run was refused"
+ANOTHER, UNFORESEEN = "another bay of the run was refused", "the run did not begin, because of an unforeseen error"
 #: Number of bays with a summary of their own; the page has all.
 MOST_SHOWN = 12
 
@@ -301,10 +301,11 @@ def begin(config: pytest.Config, settings: Settings) -> FleetRun:
                     _refuse(starts, STOPPED)
             raise
         except Exception as error:
-            _refuse(starts, ANOTHER)
+            is_refusal = isinstance(error, (RigError, pytest.UsageError))
+            _refuse(starts, ANOTHER if is_refusal else UNFORESEEN)
             if record:
                 _close_early(record, past, pytest.ExitCode.USAGE_ERROR)
-            if not isinstance(error, (RigError, pytest.UsageError)):
+            if not is_refusal:
                 raise
             raise error if isinstance(error, pytest.UsageError) else pytest.UsageError(str(error)) from error
         for each in starts:

@@ -75,15 +75,16 @@ def self_test_of(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHe
     """Run the short self-tests of all drives that have not failed, and record their results as evidence of the test.
 
     A self-test that failed in an earlier session of the run stays failed. Skips the test if no drive has a self-test.
-    ``InvalidMeasurement`` if none failed, and the result of one is unknown; ``RigError`` as of ``HeldDrives.require``.
+    ``InvalidMeasurement`` if none failed, and the result of one is unknown; ``RigError`` as of
+    ``HeldDrives.require_same``.
     """
     setup, run = campaign.setup, request.config.stash[QUALIFICATION]
     drives = [drive for drive in setup.held.drives if drive.name not in setup.failures.failed]
     if not drives:
         applicability.skip("no self-test: all drives have failed")
-    setup.held.require(drives)
+    setup.held.require_same()
     results = self_test.run(setup.machine, drives, setup.progress)
-    setup.held.require(drives)  # the results are by path
+    setup.held.require_same()  # the results are by path
     setup.logbook.note("self_test", results=results)
     results |= dict.fromkeys(results.keys() & _failed_earlier(run.resumed), SelfTest.FAILED.value)
     if set(results.values()) <= {self_test.ABSENT}:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 
 import pytest
 
@@ -55,7 +56,7 @@ def inspect(run: BayRun) -> InspectedBay:
     return InspectedBay(tuple(read[drive.path][0] for drive in found.bay.drives), tuple(raw))
 
 
-@frozen
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Inspection:
     """Judges the inspected drives, one check at a time."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
 from pytest_ssdqual.plugin.judging.sla import Sla
-from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.lots import lot
 from pytest_ssdqual.qual.lots.lot import LotVerdict
 from pytest_ssdqual.qual.lots.sampling_plan import Plan
@@ -16,7 +17,7 @@ from pytest_ssdqual.qual.stats.estimate import CannotJudge
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
 
-@frozen
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Lot:
     """Judges each drive by the promises of the spec, and the lot by the spec's sampling plan."""
 

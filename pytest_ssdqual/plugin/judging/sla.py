@@ -50,7 +50,7 @@ class Inconclusive(InvalidMeasurement):
     """The confidence interval contains the limit: neither pass nor fail, and never green."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Sla:
     """Judges measurements by the promises of the spec, and records all evidence."""
 

@@ -145,6 +145,8 @@ def family(asked: Widths | ArrayRequest, drives: int) -> ArrayFamily | Impossibl
         asked = Widths(asked.level, None, asked.missing)
     if asked.level is RaidLevel.DRIVE and asked.widths is None:
         return ImpossibleArray(name, "drives side by side have no widths to compare")
+    if asked.most == 1:
+        return ImpossibleArray(name, "one width is none to compare: raise most of the mark ssd_array")
     built = tuple(each for each in _wanted(asked, drives) if each.width <= drives)
     if len(built) > 1:
         return ArrayFamily(name, built if asked.most is None else tuple(_spread(sorted(built), asked.most)))
@@ -165,7 +167,7 @@ def _wanted(asked: Widths, drives: int) -> list[Geometry]:
 
 
 def _thinned(found: Sequence[Geometry | ImpossibleArray], most: int) -> list[Geometry | ImpossibleArray]:
-    """Return at most so many arrays, the ends among them, and the last of those that the drives cannot form."""
+    """Return at most so many arrays, and the last of those that the drives cannot form."""
     built = [each for each in found if isinstance(each, Geometry)]
     impossible = [each for each in found if isinstance(each, ImpossibleArray)]
     return [*_spread(sorted(built), most), *impossible[-1:]]

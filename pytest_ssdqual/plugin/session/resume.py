@@ -123,13 +123,14 @@ def command(arguments: Sequence[str], name: str) -> str:
 def asked_for(config: pytest.Config, settings: Settings) -> ResumedRun | None:
     """Return the run to resume, locked for this process; None without the option. Raises ``pytest.UsageError``.
 
-    A run that only collects reads the folder without a lock.
+    A run that only collects reads the folder without a lock; a bay of several has a plan, but is not resumed by itself.
     """
     if settings.resume is None:
         return None
     with usage_error(NotResumable, NoSuchRun, RigError, of="--ssd-resume"):
         folder = find_any(settings.resume, settings.run_root)
-        _require_its_kind(folder, settings)
+        if not config.option.collectonly or config.option.ssd_doctor:
+            _require_its_kind(folder, settings)
         if not config.option.collectonly:
             claim(config, folder).require_alone()
         return ResumedRun.of(Past.read(folder))

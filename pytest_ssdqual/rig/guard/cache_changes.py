@@ -68,11 +68,11 @@ class WriteCaches:
     #: States in earlier sessions of a resumed run, by the drives' identities.
     earlier: Mapping[str, CacheState] = field(default_factory=dict)
     #: Of each drive with a change that is not undone: the change, and the state that the drive reported after it.
-    _open: dict[str, tuple[Drive, CacheChange, CacheState]] = field(default_factory=dict)
+    _open: dict[str, tuple[Drive, CacheChange, CacheState]] = field(init=False, default_factory=dict)
     #: State of each drive, by identity: when the run held it first, and after ``set``.
-    _found: dict[str, CacheState] = field(default_factory=dict)
-    _now: dict[str, CacheState] = field(default_factory=dict)
-    _is_set: bool = False
+    _found: dict[str, CacheState] = field(init=False, default_factory=dict)
+    _now: dict[str, CacheState] = field(init=False, default_factory=dict)
+    _is_set: bool = field(init=False, default=False)
 
     def require_set(self) -> None:
         """Set the write caches before the first step that needs the drives, unless that was done; raises as ``set``."""

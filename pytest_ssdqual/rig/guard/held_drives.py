@@ -72,6 +72,14 @@ class HeldDrives:
             self._require_same()
             self._generation = now
 
+    def require_same(self) -> None:
+        """As ``require_lease``, and look in any case whether another drive is in the place of one of these.
+
+        For a command that changes no data and names drives by their paths: they may be members of this run's array.
+        """
+        self.require_lease()
+        self._require_same()
+
     def require_lease_alone(self) -> None:
         """Raise ``LeaseLost`` unless the lease is held now; for a command that is bound to the one drive it is about.
 
@@ -135,8 +143,8 @@ class HeldDrives:
         reasons = [
             words.format(", ".join(drive.describe() for drive in drives))
             for words, drives in (
-                ("another drive is in its place since the connection was lost: {}", other),
-                ("{} turned read-only since the connection was lost", locked),
+                ("another drive is in its place since it was checked: {}", other),
+                ("{} turned read-only since it was checked", locked),
             )
             if drives
         ]

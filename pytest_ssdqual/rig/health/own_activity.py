@@ -43,6 +43,7 @@ def count(answer: str) -> OwnCount | None:
 
 def between(before: OwnCount | None, after: OwnCount | None) -> OwnCount | None:
     """Return what was counted between two readings; None if a count went backwards."""
+    # ``unit_bytes`` is the last field: it does not grow.
     if before is None or after is None or before.unit_bytes != after.unit_bytes:
         return None
     grown: list[int | None] = [

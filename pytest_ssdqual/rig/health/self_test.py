@@ -29,19 +29,20 @@ UNKNOWN, UNSEEN = "its result is unknown", "it was not seen to run"
 def run(machine: Machine, drives: Sequence[Drive], progress: Callable[[str, float], None]) -> dict[str, str]:
     """Return by name how the short self-test of each drive ended: a ``SelfTest``, ``ABSENT``, or why it is unknown.
 
-    What runs longer than ``LIMIT_S`` is ended, and all of them if anything is raised. Requires the lease, and that
+    What runs longer than ``LIMIT_S`` is ended, and all that began if anything is raised. Requires the lease, and that
     these are still the drives; ``RigError`` if the machine does not answer.
     """
     records = inspection.read(machine, drives)
     prevented = {drive.name: _prevented(drive, records[drive.path][0]) for drive in drives}
-    able = [drive for drive in drives if not prevented[drive.name]]
+    running = [drive for drive in drives if not prevented[drive.name]]
     try:
-        refused = _command(machine, "begin", able)
-        running = [drive for drive in able if not refused[drive.name]]
+        refused = _command(machine, "begin", running)
+        # What a drive refuses for, such as a longer self-test of somebody else, is not ended.
+        running = [drive for drive in running if not refused[drive.name]]
         ends = _watched(machine, running, progress)
     except BaseException:
         with suppress(RigError):
-            _command(machine, "end", able)
+            _command(machine, "end", running)
         raise
     late = [drive for drive in running if drive.name not in ends]
     _command(machine, "end", late)

@@ -21,5 +21,8 @@ def text(name: str) -> str:
 
 
 def answer(machine: Machine, script: str, *words: str, deadline_s: float = 60.0) -> Completed:
-    """Run a script that only reads, with its name and its arguments; it reports by its output, not by its status."""
+    """Run a script with its name and its arguments, again if the connection was lost.
+
+    It changes nothing, or repeats the same change, and reports by its output, not by its status.
+    """
     return ask(machine, ["sh", "-c", script, *words], deadline_s)

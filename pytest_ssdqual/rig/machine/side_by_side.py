@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.rig.machine.interrupts import put_off
-from pytest_ssdqual.rig.machine.machine import Completed, Machine, RigError, Tethered
+from pytest_ssdqual.rig.machine.machine import Completed, Machine, MustFinish, RigError, Tethered
 
 DriveT = TypeVar("DriveT")
 T = TypeVar("T")
@@ -42,15 +42,26 @@ class PermittedMachine:
     def generation(self) -> int:
         return self.machine.generation
 
-    def run(self, argv: Sequence[str], **options: Any) -> Completed:  # noqa: ANN401 (as of ``Machine``)
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        deadline_s: float = 60.0,
+        check: bool = True,
+        stdin: bytes | None = None,
+        repeatable: bool = False,
+        must_finish: MustFinish | None = None,
+    ) -> Completed:
         """See ``Machine.run``."""
         self.permit()
-        return self.machine.run(argv, **options)
+        return self.machine.run(
+            argv, deadline_s=deadline_s, check=check, stdin=stdin, repeatable=repeatable, must_finish=must_finish
+        )
 
-    def tether(self, argv: Sequence[str], **options: Any) -> Tethered:  # noqa: ANN401 (as of ``Machine``)
+    def tether(self, argv: Sequence[str], *, first_signal: str = "INT", announces: bool = False) -> Tethered:
         """See ``Machine.tether``."""
         self.permit()
-        return self.machine.tether(argv, **options)
+        return self.machine.tether(argv, first_signal=first_signal, announces=announces)
 
     def unfinished(self) -> tuple[str, ...]:
         """See ``Machine.unfinished``."""

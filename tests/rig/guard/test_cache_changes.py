@@ -222,7 +222,7 @@ def test_drive_that_was_found_as_demanded_is_restored_to_that() -> None:
     assert not any(each["lost"] for each in rig.of("write_cache_restored"))
 
 
-@pytest.mark.parametrize("changed", ["", "/dev/nvme1n1 turned read-only since the connection was lost"])
+@pytest.mark.parametrize("changed", ["", "/dev/nvme1n1 turned read-only since it was checked"])
 def test_drive_that_cannot_be_restored_stops_no_other(changed: str) -> None:
     rig = bench()
     caches = off(rig)

@@ -111,6 +111,20 @@ def test_foreign_drive_is_refused_before_anything_is_asked(leases: Leases) -> No
     assert here.asked == []
 
 
+def test_drives_in_use_are_the_same_drives_and_others_in_their_places_are_not(leases: Leases) -> None:
+    """A self-test changes no data, so members of an array that stands may do it, but it is begun by path."""
+    world = World(disks())
+    held = HeldDrives(machine_of(world), drives_of(world))
+    world.disks[0].use = "swap"
+    held.require_same()
+    world.disks[1].serial = "another"
+    with pytest.raises(DriveRefused, match=r"another drive is in its place .*/dev/sdc"):
+        held.require_same()
+    leases.lost = True
+    with pytest.raises(LeaseLost):
+        held.require_same()
+
+
 def test_every_step_checks_its_drives_and_the_lease(leases: Leases) -> None:
     world = World(disks())
     drives = drives_of(world)
