@@ -118,7 +118,7 @@ class Ending:
 def model_of(sheet: spec.Spec) -> str:
     """Return a model string that the sheet fits."""
     pattern = next(iter(sheet.product.models), sheet.name)
-    return pattern.replace("*", "").replace("?", "0")
+    return pattern.replace("-*", "-00A07").replace("*", "").replace("?", "0")
 
 
 def serials_of(drives: int) -> list[str]:

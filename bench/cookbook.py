@@ -24,6 +24,8 @@ from pathlib import Path
 
 from bought_drives import ROOT, Situation, environment, model_of
 from PIL import Image
+
+sys.path.insert(0, str(ROOT / "tests"))
 from support.builders import inspected
 from support.fakes.headless import Page, browser
 
@@ -38,6 +40,7 @@ SIMULATED = (
 DEVICES = "--ssd-devices=/dev/nvme*"
 #: Pixels of a picture, and colours of its palette: text stays sharp, and a picture has less than 150 kB.
 WIDTH, COLOURS, SCALE = 1100, 64, 1
+MARGIN_PX = 8
 RECTANGLE = ("x", "y", "width", "height")
 ENDING = re.compile(r"^=+ storage qualification.*?(?=^=+ |\Z)", re.MULTILINE | re.DOTALL)
 
@@ -52,6 +55,8 @@ class Job:
     variables: Mapping[str, str] = field(default_factory=dict)
     #: CSS selector of the element in the picture.
     shown: str = "section.verdict"
+    #: That of the element in it at whose end the picture ends.
+    until: str = ""
     most_px: int = 900
     #: Makes another page than that of the run: the words of ``ssdqual`` for the runs so far, oldest first.
     page: Callable[[Sequence[str]], Sequence[str]] | None = None
@@ -79,11 +84,16 @@ def suite(name: str) -> str:
     return str(ROOT / "suites" / name)
 
 
+FIGURE = "section[aria-labelledby=charts] figure"
 SLOW = {"SIMULATED_SLOW": "SSDQ0006=0.6"}
 RUN = ("pytest_ssdqual", "run")
 NAMED = ("--devices=/dev/nvme*", f"--expect={DRIVES}")
 JOBS = {
-    "goods-in": Job(("pytest", DEVICES, "--ssd-read-only", suite("inspection")), {"SIMULATED_INSPECTED": deviating()}),
+    "goods-in": Job(
+        ("pytest", DEVICES, "--ssd-read-only", suite("inspection")),
+        {"SIMULATED_INSPECTED": deviating()},
+        until="section.verdict table",
+    ),
     "hour": Job((*RUN, "burn_in", *NAMED), {"SIMULATED_WRONG": "SSDQ0005=damaged"}),
     "day": Job(
         (*RUN, *NAMED),
@@ -98,19 +108,24 @@ JOBS = {
             "--lot",
             "A",
             "--operator",
-            "Q",
+            "C. Lovelace",
         ),
     ),
-    "night": Job((*RUN, "raid5", *NAMED), shown="section[aria-labelledby=charts] figure"),
-    "sheet": Job((*RUN, "datasheet", *NAMED), shown="section[aria-labelledby=charts] figure"),
+    "night": Job((*RUN, "raid5", *NAMED), shown=FIGURE),
+    "sheet": Job((*RUN, "datasheet", *NAMED), shown=FIGURE),
     "ci": Job(
         ("pytest", DEVICES, suite("drive")),
-        of_all(0.9),
+        of_all(0.93),
         shown="figure",
         most_px=1300,
         page=lambda runs: ("compare", *runs[-2:], "--html", "page.html"),
     ),
-    "hunt": Job(("pytest", DEVICES, suite("raid5"), "-k", "raid5x8 and qd8 and steady"), SLOW),
+    "publication": Job(("pytest", DEVICES, suite("intel_s3500"), "--ssd-arrays=raid5"), shown=FIGURE),
+    "hunt": Job(
+        ("pytest", DEVICES, suite("raid5"), "-k", "raid5x8 and qd8 and steady"),
+        SLOW,
+        until="section.verdict figcaption",
+    ),
 }
 
 
@@ -143,7 +158,11 @@ def picture(page: Page, path: Path, job: Job) -> bytes:
     page.until(f"document.readyState === 'complete' && !!{element}")
     page.value(f"for (let part = {element}; part; part = part.parentElement) if ('open' in part) part.open = true")
     x, y, width, height = (page.value(f"{element}.getBoundingClientRect().{name}") for name in RECTANGLE)
-    clip = {"x": x, "y": y, "width": width, "height": min(height + 4, job.most_px), "scale": 1}
+    if job.until:
+        height = page.value(f"document.querySelector({json.dumps(job.until)}).getBoundingClientRect().bottom") - y
+    left = max(0, x - MARGIN_PX)
+    size = {"width": x + width + MARGIN_PX - left, "height": min(height + MARGIN_PX, job.most_px)}
+    clip = {"x": left, "y": y, **size, "scale": 1}
     answer = page.ask("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
     drawn = Image.open(io.BytesIO(b64decode(answer["data"]))).convert("RGB")
     small = io.BytesIO()

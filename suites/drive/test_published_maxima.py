@@ -1,6 +1,7 @@
 """Every drive reaches the published maxima, all drives at the same time.
 
-They are judged where the sheet does not state the depths of the other tests, at the sheet's own conditions.
+They are judged where the sheet does not state the depths of the other tests, at the sheet's own conditions. A figure of
+depth 32 is also one of the steady IOPS; both tests judge the same measurement.
 """
 
 from __future__ import annotations

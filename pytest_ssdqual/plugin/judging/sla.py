@@ -251,7 +251,9 @@ class Sla:
         except CannotJudge as error:
             raise InvalidMeasurement(f"{claim.label} of {subject} cannot be judged: {error}") from error
         no_limit = self.spec.why_no_limit(claim, *place)
-        return self._observe(claim, judged, f"{no_limit}; {why}" if why else no_limit)
+        # A promise that needs a baseline, or the members of an array, and has none of them here.
+        has_limit = bool(why) or (isinstance(judged, Measured) and self.spec.chained(claim, *place) is not None)
+        return self._observe(claim, judged, f"{no_limit}; {why}" if why else no_limit, has_limit=has_limit)
 
     def _chained(self, claim: Claim, judged: Judgeable) -> ChainedLimit | None:
         """Return the limit of a measured array by its members; cells of rounds have none."""
@@ -274,7 +276,7 @@ class Sla:
         # A fixed protocol is too short for such a promise; a stopping rule would have measured longer.
         if not judged.has_stopping_rule and all(verdict.is_unseen for verdict in found):
             short = f"the protocol {self.builder.protocol} is too short for this promise"
-            self._observe(claim, judged, f"{short}: {found[0].estimate.unbounded}")
+            self._observe(claim, judged, f"{short}: {found[0].estimate.unbounded}", has_limit=True)
         return found
 
     def _without_limit(self, claim: Claim, judged: Judgeable, limit: Limit) -> NoReturn:
@@ -349,8 +351,11 @@ class Sla:
 
         return tuple(of_drive(index, *each) for index, each in enumerate(ratios(1.0)))
 
-    def _observe(self, claim: Claim, judged: Judgeable, why: str) -> NoReturn:
-        """Record the figure, and skip the test with the figure and the reason."""
+    def _observe(self, claim: Claim, judged: Judgeable, why: str, *, has_limit: bool = False) -> NoReturn:
+        """Record the figure, and skip the test with the figure and the reason.
+
+        ``has_limit``: there is a limit, by which this measurement cannot be judged.
+        """
         try:
             found = self.builder.estimates(claim, judged)
         except TooFew as error:
@@ -359,7 +364,7 @@ class Sla:
             raise InvalidMeasurement(f"{claim.label} of {judged.subject} cannot be judged: {error}") from error
         if lost := describe(self.left_out(judged), judged.subject.geometry.width):
             why = f"{why}; {lost}"
-        self.keep(self.builder.of_estimates(claim, judged, found))
+        self.keep(replace(self.builder.of_estimates(claim, judged, found), is_unjudged=has_limit))
         subject, estimate = worst(claim, found)
         by = f" by drive {subject.drive}" if subject.drive else ""
         pytest.skip(f"measured {estimate}{by}; {why}")

@@ -13,7 +13,7 @@ from pytest_ssdqual.plugin.options.values import SHARED_PATH
 MARKERS = (
     "ssd_array(level, widths=None, failed=0, most=None): the test needs arrays of this RAID level (raid0, raid1, "
     "raid5, raid6, raid10), of every possible width up to the number of drives given, or of these widths, with this "
-    "number of failed members; most: of these only so many, the widest and the narrowest among them; drive: all drives "
+    "number of failed members; most: of these only so many, both ends among them, of one the widest; drive: all drives "
     "side by side, each by itself; ssd_array(default=LIST): a method's arrays, e.g. 'drive,raid5x4,raid0', for which "
     "--ssd-arrays may name others",
     "ssd_workload(*workloads): run the test once for each of these pytest_ssdqual.Workload",

@@ -60,7 +60,7 @@ class InspectionTable(Strict):
     """At most at rest, °C"""
     queue_depth: Depth = 31
     """At least, I/Os that the kernel queues in the drive (SATA and SAS)"""
-    namespaces: Depth = 1
+    namespaces: Annotated[int, Field(ge=1, le=1024)] = 1
     """Number of namespaces of an NVMe drive"""
     log_pages: Annotated[list[int], Field(examples=[[0x02, 0x06]])] = Field(default_factory=list)
     """Addresses of log pages that must be supported"""

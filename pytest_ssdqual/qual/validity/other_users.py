@@ -20,7 +20,7 @@ from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel, costs
 from pytest_ssdqual.qual.validity.check import Check, unknown
 from pytest_ssdqual.qual.workload.workload import Workload
 
-#: Tolerated share of what fio did: less does not show in any figure.
+#: Tolerated share of what fio did, by the kernel's count: less does not show in any figure.
 KERNEL_SHARE = 0.01
 #: Background I/O that is always there: multipath's path checks, md's superblocks (measured: 6 KiB).
 QUIET = Traffic(64, 64, 1 << 20, 1 << 20)
@@ -30,8 +30,18 @@ LOOKED_AT = Traffic(500, 0, 8 << 20, 0)
 #: Largest aligned I/O that reaches a drive unsplit: 16 pages fit into any scatter list.
 UNSPLIT_BYTES = 64 << 10
 PAGE_BYTES = 4096
+#: Tolerated share of what this run did, by a drive's own count.
+DRIVE_SHARE = 0.03
+#: Share of this run's I/O that a drive must have counted, so that its count is evidence that nothing was beyond.
+COUNTED = 0.97
+#: Bytes of one command: a logical block, and the most that drives take (MDTS; the kernel sends up to 1 MiB mostly).
+LEAST_BYTES, MOST_BYTES = 512, 4 << 20
+#: Word for how a drive is open.
+ACCESS = {"generic": "through a character device (sg, bsg, ng or the controller)", "write": "for writing"}
 
-BELIEVABLE = f"up to {KERNEL_SHARE:.0%} of what fio did"
+#: Believable ranges, in words.
+KERNEL_RANGE = f"up to {KERNEL_SHARE:.0%} of what fio did"
+DRIVE_RANGE = f"up to {DRIVE_SHARE:.0%} beyond what this run did"
 
 
 @frozen
@@ -69,7 +79,7 @@ def excesses(counted: Traffic, expected: Traffic, anyway: Traffic, *, ios: bool 
 def foreign_io(run: Run) -> Iterator[Check]:
     """One check for each drive that fio used directly, or for the array and its members."""
     if run.seen is None:
-        yield unknown("foreign_percent", BELIEVABLE)
+        yield unknown("foreign_percent", KERNEL_RANGE)
     elif run.seen.array is None:
         yield from (_at_drive(run, drive) for drive in run.seen.drives)
     else:
@@ -80,7 +90,7 @@ def foreign_io(run: Run) -> Iterator[Check]:
 def _at_drive(run: Run, drive: DriveEnvironment) -> Check:
     counted, asked = drive.device.counted, drive.device.asked
     if counted is None or asked is None:
-        return unknown("foreign_percent", BELIEVABLE, drive.name)
+        return unknown("foreign_percent", KERNEL_RANGE, drive.name)
     both = excesses(counted, asked, anyway(run), ios=_arrive_whole(run.workload))
     other = ", ".join(map(str, drive.opened or ())) or "something else"
     objections = [
@@ -93,21 +103,21 @@ def _at_drive(run: Run, drive: DriveEnvironment) -> Check:
             f"the kernel counted only {_megabytes(counted.total_bytes)} of the {_megabytes(asked.total_bytes)} "
             f"that fio says it read and wrote at drive {drive.name}"
         )
-    return Check("foreign_percent", _percent(both), BELIEVABLE, tuple(objections), drive.name)
+    return Check("foreign_percent", _percent(both), KERNEL_RANGE, tuple(objections), drive.name)
 
 
 def _at_array(run: Run, array: ArrayEnvironment) -> Check:
     """Check the array's own block device."""
     counted, asked = _countable(run.workload, array), array.device.asked
     if counted is None or asked is None:
-        return unknown("foreign_percent", BELIEVABLE)
+        return unknown("foreign_percent", KERNEL_RANGE)
     both = excesses(counted, asked, anyway(run))
     objections = [
         f"something else {each.verb} {_megabytes(each.size_bytes)} at {run.geometry} meanwhile"
         for each in both
         if each.is_too_much
     ]
-    return Check("foreign_percent", _percent(both), BELIEVABLE, tuple(objections))
+    return Check("foreign_percent", _percent(both), KERNEL_RANGE, tuple(objections))
 
 
 def _countable(workload: Workload, array: ArrayEnvironment) -> Traffic | None:
@@ -132,13 +142,13 @@ def _at_members(run: Run, array: ArrayEnvironment, drives: tuple[DriveEnvironmen
     known = [each.device.counted for each in drives if each.device.counted is not None]
     done = _countable(run.workload, array) or array.device.asked
     if done is None or run.geometry.missing or array.syncs or len(known) < len(drives):
-        return unknown(name, BELIEVABLE)
+        return unknown(name, KERNEL_RANGE)
     reads, writes = excesses(total(known), needed(run.geometry, run.workload, done), anyway(run))
     # With a bitmap, each changed bit is written to every member.
     both = (reads, writes) if array.bitmap is False else (reads,)
     amounts = {reads: [each.read_bytes for each in known], writes: [each.write_bytes for each in known]}
     objections = [_of_members(run, each, amounts[each]) for each in both if each.is_too_much]
-    return Check(name, _percent(both), BELIEVABLE, tuple(objections))
+    return Check(name, _percent(both), KERNEL_RANGE, tuple(objections))
 
 
 def _of_members(run: Run, excess: Excess, each: Sequence[int]) -> str:
@@ -206,17 +216,6 @@ def _megabytes(size: float) -> str:
     return f"{max(0.0, size / 1e6):,.1f} MB"
 
 
-#: Tolerated share of what this run did.
-SHARE = 0.03
-#: Share of this run's I/O that a drive must have counted, so that its count is evidence that nothing was beyond.
-COUNTED = 0.97
-#: Bytes of one command: a logical block, and the most that drives take (MDTS; the kernel sends up to 1 MiB mostly).
-LEAST_BYTES, MOST_BYTES = 512, 4 << 20
-COUNT_RANGE = f"up to {SHARE:.0%} beyond what this run did"
-#: Word for how a drive is open.
-ACCESS = {"generic": "through a character device (sg, bsg, ng or the controller)", "write": "for writing"}
-
-
 @frozen
 class Beyond:
     """What a drive counted of one direction beyond what the kernel sent; None where one of them is not known."""
@@ -240,16 +239,16 @@ def of_run(run: Run) -> Iterator[Check]:
 
 def _own_count(drive: DriveEnvironment, beyond: tuple[Beyond, ...]) -> Check:
     if not beyond:
-        return unknown("drive_count_percent", COUNT_RANGE, drive.name)
+        return unknown("drive_count_percent", DRIVE_RANGE, drive.name)
     users = [str(each) for each in drive.opened or () if each.access == "generic"]
     by = f"; open through a character device: {', '.join(users)}" if users else ", or another host"
     objections = tuple(
         f"drive {drive.name} {each.verb} {_amount(each)} more, by its own count, than this machine's kernel sent: for "
         f"a program past the block layer{by}"
         for each in beyond
-        if each.share > SHARE
+        if each.share > DRIVE_SHARE
     )
-    return Check("drive_count_percent", 100 * max(each.share for each in beyond), COUNT_RANGE, objections, drive.name)
+    return Check("drive_count_percent", 100 * max(each.share for each in beyond), DRIVE_RANGE, objections, drive.name)
 
 
 def _amount(beyond: Beyond) -> str:
@@ -262,7 +261,7 @@ def _open_files(drive: DriveEnvironment, beyond: tuple[Beyond, ...]) -> Check:
     """Object to a process that can use the drive unseen, unless the drive's own count shows that none did."""
     if drive.opened is None:
         return unknown("other_users", "none", drive.name)
-    is_unused = bool(beyond) and all(each.is_all_counted and each.share <= SHARE for each in beyond)
+    is_unused = bool(beyond) and all(each.is_all_counted and each.share <= DRIVE_SHARE for each in beyond)
     users = [each for each in drive.opened if each.access == "write" or (each.access == "generic" and not is_unused)]
     objections = tuple(f"drive {drive.name} was open {ACCESS[each.access]} by {each} meanwhile" for each in users)
     return Check("other_users", len(users), "none", objections, drive.name)
@@ -321,7 +320,8 @@ def _of_direction(
     share = max(0.0, *shares) if shares else 0.0
     if more is not None and more_bytes is not None:
         fits = (
-            LEAST_BYTES * more <= more_bytes + slack + SHARE * of[1] and more_bytes <= MOST_BYTES * max(0, more) + slack
+            LEAST_BYTES * more <= more_bytes + slack + DRIVE_SHARE * of[1]
+            and more_bytes <= MOST_BYTES * max(0, more) + slack
         )
         share = share if fits else 0.0
     is_all = size is not None and size + slack >= COUNTED * sent[1]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from operator import attrgetter
 from typing import Any, TypeVar
 
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
+from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.measured.judgeable import J, Judgeable, Subject
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.references import PredictedRun
@@ -127,17 +128,22 @@ def _mean_latency(measured: Measured, confidence_level: ConfidenceLevel) -> Esti
     return latency.mean_latency(measured.round_latency(), Basis.of(measured, confidence_level))
 
 
-def _mean_latency_of(which: str) -> Estimator[Measured]:
-    """Estimate the mean latency of the ``reads`` or of the ``writes`` alone."""
+def _read_mean_latency(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
+    throughput.require(measured, measured.workload.reads, "reads")
+    return _mean_latency_of(measured, lambda each: each.read_latency, confidence_level)
 
-    def estimate(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
-        workload, latency_of = measured.workload, attrgetter(f"{which[:-1]}_latency")
-        throughput.require(measured, getattr(workload, which), which)
-        rounds = measured.round_latency(lambda each: (latency_of(each),))
-        is_of_all = not (workload.reads and workload.writes)
-        return latency.mean_latency(rounds, Basis.of(measured, confidence_level), is_of_all=is_of_all)
 
-    return estimate
+def _write_mean_latency(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
+    throughput.require(measured, measured.workload.writes, "writes")
+    return _mean_latency_of(measured, lambda each: each.write_latency, confidence_level)
+
+
+def _mean_latency_of(
+    measured: Measured, latency_of: Callable[[Interval], LatencyHistogram], confidence_level: ConfidenceLevel
+) -> Estimate:
+    rounds = measured.round_latency(lambda each: (latency_of(each),))
+    is_of_all = not (measured.workload.reads and measured.workload.writes)
+    return latency.mean_latency(rounds, Basis.of(measured, confidence_level), is_of_all=is_of_all)
 
 
 def _quantile(q: float) -> Estimator[Measured]:
@@ -164,8 +170,8 @@ OF_RUN: Mapping[Claim, Estimator[Measured]] = {
     Claim.WRITE_IOPS: throughput.write_iops,
     Claim.THROUGHPUT: throughput.throughput,
     Claim.MEAN_LATENCY: _mean_latency,
-    Claim.READ_MEAN_LATENCY: _mean_latency_of("reads"),
-    Claim.WRITE_MEAN_LATENCY: _mean_latency_of("writes"),
+    Claim.READ_MEAN_LATENCY: _read_mean_latency,
+    Claim.WRITE_MEAN_LATENCY: _write_mean_latency,
     **{claim: _quantile(q) for claim, q in QUANTILES.items()},
     Claim.WRITE_SPREAD_BETWEEN_MEMBERS: spread.of_writes,
     Claim.SUSTAINED_TEMPERATURE: thermal.sustained_temperature,

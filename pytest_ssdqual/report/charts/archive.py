@@ -19,8 +19,8 @@ from pytest_ssdqual.report.drawing.plot import (
     table_of,
 )
 from pytest_ssdqual.report.drawing.scales import Dates, Rows, Values, day, spread
-from pytest_ssdqual.report.evidence.evidence import Evidence
-from pytest_ssdqual.report.run_summary.fitness import LOOKS, USE, WORDS, word_of
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.run_summary.fitness import LOOKS, USE, Fitness, word_of
 from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view.tables import label, short_margin
 from pytest_ssdqual.report.view.tables import margin as margin_of
@@ -32,8 +32,9 @@ MOST_PRODUCTS, MOST_SERIES = 24, 7
 #: Margins beyond this are drawn at the edge.
 MOST_PERCENT = 100.0
 DOTS: Style = {"linestyle": "", "clip_on": False}
-#: Style by the word of a verdict, in the order of ``WORDS``: hollow is not for acceptance.
-STYLES = {word: OUTCOMES[outcome] for word, outcome in zip(WORDS, OUTCOMES, strict=False)}
+#: Style by the word of a verdict: hollow is not for acceptance.
+STYLES = {word_of(each, True): OUTCOMES[LOOKS[each]] for each in Fitness}
+STYLES[word_of(Fitness.NO_VERDICT, True)] = OUTCOMES[Finding.BOUNDED]
 STYLES |= {word_of(each, False): {**OUTCOMES[LOOKS[each]], **HOLLOW} for each in USE}
 JOINED: Style = {"linestyle": ":", "linewidth": 0.8, "clip_on": False}
 

@@ -9,7 +9,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.report.charts.ratios import spread
 from pytest_ssdqual.report.drawing.chart import slug
-from pytest_ssdqual.report.drawing.plot import OUTCOMES, Chart, Line, Point, lines_of
+from pytest_ssdqual.report.drawing.plot import OUTCOMES, Chart, Line, Point
 from pytest_ssdqual.report.drawing.room import ChartRoom
 from pytest_ssdqual.report.fleet.view import FleetRow
 from pytest_ssdqual.report.view.tables import Table, label
@@ -79,7 +79,10 @@ def _lines(rows: Sequence[FleetRow], names: Sequence[str]) -> list[Line]:
     """Return the dots by bay if there are few bays, else by outcome."""
     dots = [(row.cells[name], name, dot) for at, row in enumerate(rows) for name, dot in _dots(row, names, at).items()]
     if len(names) <= MOST_NAMED:
-        return lines_of({safe_text.line(name, 40): [dot for _, bay, dot in dots if bay == name] for name in names})
+        return [
+            Line([dot for _, bay, dot in dots if bay == name], index, safe_text.line(name, 40))
+            for index, name in enumerate(names)
+        ]
     return [
         Line([dot for evidence, _, dot in dots if evidence.outcome is outcome], name=outcome, style=style)
         for outcome, style in OUTCOMES.items()

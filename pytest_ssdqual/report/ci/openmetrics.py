@@ -50,7 +50,7 @@ HEALTH = (
 HELP = {
     "run": "The last run.",
     "run_verdict": "Verdict of the run on the product: 1 for the one that applies.",
-    "run_tests": "Number of tests of the run: those that were judged, and all.",
+    "run_tests": "Number of tests of the run: those that were judged, those without a limit, and all of these.",
     "run_drives": "Number of drives of the run: those that were judged, and all.",
     "run_acceptance": "Is 1 if the protocol may decide about a product.",
     "run_claims": "Claims of the run.",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 
 from pytest_ssdqual.qual.records import plain
@@ -18,7 +18,7 @@ from pytest_ssdqual.report.charts.ratios import spread
 from pytest_ssdqual.report.compare.circumstances import Weight, firmware_of, model_of
 from pytest_ssdqual.report.compare.compare import Against, Comparison, Pair, whole
 from pytest_ssdqual.report.compare.compared_run import ComparedRun, FigureKey
-from pytest_ssdqual.report.drawing.plot import OUTCOMES, Chart, Line, Point
+from pytest_ssdqual.report.drawing.plot import HOLLOW, OUTCOMES, Chart, Line, Point, Style
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.view.csv_table import csv_of_records
@@ -36,6 +36,16 @@ LOOKS = {
     ChangeKind.OPEN: Finding.OBSERVED,
 }
 ORDER = list(LOOKS)
+#: Dots of the chart: hollow is no change that holds for all comparisons.
+STYLES: Mapping[ChangeKind, Style] = {
+    ChangeKind.WORSE: OUTCOMES[Finding.FAIL],
+    ChangeKind.BETTER: OUTCOMES[Finding.PASS],
+    ChangeKind.WORSE_ALONE: {**OUTCOMES[Finding.FAIL], **HOLLOW},
+    ChangeKind.BETTER_ALONE: {**OUTCOMES[Finding.PASS], **HOLLOW},
+    ChangeKind.WORSE_READ: {**OUTCOMES[Finding.FAIL], **HOLLOW},
+    ChangeKind.BETTER_READ: {**OUTCOMES[Finding.PASS], **HOLLOW},
+    ChangeKind.OPEN: OUTCOMES[Finding.OBSERVED],
+}
 HEAD = ("", "first", "now", "change", "interval", "")
 SCATTER = (
     "An interval covers the variation within its run. Runs of the same drive also differ from each other, which two "
@@ -138,8 +148,8 @@ def _change(pair: Pair) -> tuple[str, str]:
 def counted(other: Against) -> str:
     """Return ``of 256 figures compared: 3 worse; 1 better; 240 no difference shown``."""
     counts = Counter(pair.change.shown for pair in other.pairs)
-    told = "; ".join(f"{counts[kind]:,} {kind.value}" for kind in ORDER if counts[kind])
-    return f"of {len(other.pairs):,} figures compared: {told or 'none'}"
+    changes = "; ".join(f"{counts[kind]:,} {kind.value}" for kind in ORDER if counts[kind])
+    return f"of {len(other.pairs):,} figures compared: {changes or 'none'}"
 
 
 def _rest(other: Against, *, every: bool) -> Iterator[TextLine]:
@@ -219,7 +229,7 @@ def _chart(found: Comparison) -> Chart:
         Line(
             [_point(y, name, pair) for y, (name, pair) in rows if pair.change.shown is shown],
             name=shown,
-            style=OUTCOMES[LOOKS[shown]],
+            style=STYLES[shown],
         )
         for shown in dict.fromkeys(pair.change.shown for _, (_, pair) in rows)
     ]

@@ -234,7 +234,15 @@ class Decades:
         axes.set_xlim(self.ends)
         log_ticks(axes.xaxis, self.unit, *axes.get_xlim())
         if self.is_change:
-            axes.xaxis.set_major_formatter(lambda value, _: f"{100 * (value - 1):+.3g} %".replace("+0 %", "0 %"))
+            axes.xaxis.set_major_formatter(lambda value, _: change(value))
+
+
+def change(ratio: float) -> str:
+    """Return a ratio as a change: ``+20 %``, ``-5 %``, ``0 %``, ``+9,900 %``."""
+    percent = round(100 * (ratio - 1), 6)
+    if not percent:
+        return "0 %"
+    return f"{percent:+,.0f} %" if percent >= 1000 else f"{percent:+.3g} %"
 
 
 @frozen

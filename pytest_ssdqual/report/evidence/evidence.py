@@ -170,6 +170,8 @@ class Evidence:
     relative_to: str = ""
     #: Of a lot, whose value counts drives: the unit of the drives' figures.
     unit_of_parts: Unit | None = None
+    #: An observation for which there is a limit, by which this measurement cannot be judged.
+    is_unjudged: bool = False
 
     def __post_init__(self) -> None:
         # An interval for a small share of the error rate may span a hundred decades, which no record holds.

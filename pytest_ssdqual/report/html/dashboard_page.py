@@ -93,7 +93,7 @@ def _charts(
 
 
 def _products(products: Mapping[Product, Sequence[RunView]]) -> Table:
-    columns = ("Model", "Firmware", "Runs", "Drives", *WORDS, "Last verdict", "on")
+    columns = ("Model", "Firmware", "Runs", "Drives", *WORDS, "Last run", "Last with a verdict", "on")
     rows = [(*product, *_product(runs)) for product, runs in products.items()]
     return bounded(columns, rows, f"Models and firmware: {len(products):,}", MOST_CLAIMS, LEFT_OUT)
 
@@ -103,6 +103,7 @@ def _product(runs: Sequence[RunView]) -> Iterator[Cell]:
     yield f"{len(runs):,}"
     yield f"{len({name_of(drive) for run in runs for drive in run.manifest.drives}):,}"
     yield from (f"{words[word]:,}" for word in WORDS)
+    yield f"{runs[-1].started:%Y-%m-%d}"
     last = next((run for run in reversed(runs) if run.verdict.fitness is not Fitness.NO_VERDICT), runs[-1])
     yield last.verdict.state
     yield f"{last.started:%Y-%m-%d}"

@@ -22,7 +22,7 @@ from pytest_ssdqual.report.run_folder import checksums as sums
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import LONGEST_STEP_S, MANIFEST, RECORDS, OtherSchema
 from pytest_ssdqual.report.run_folder.manifest import BayEntry, Document, Manifest, installed_versions
-from pytest_ssdqual.report.run_folder.reader import JUDGED, Judged, Record, RunReader, read_records
+from pytest_ssdqual.report.run_folder.reader import BEGINNINGS, JUDGED, Judged, Record, RunReader, read_records
 from pytest_ssdqual.report.view.subject import moment
 from pytest_ssdqual.rig.drives.topology import Drive, is_same_firmware
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
@@ -55,8 +55,6 @@ SAME = {
 }
 
 
-#: Kinds of records that begin a session, or come before its beginning.
-BEGINNINGS = ("run_started", "run_resumed", "resume_refused", "leftovers_removed")
 #: Parts of evidence that are its result; the others are about its subject, or follow from these.
 RESULT = (
     "value",

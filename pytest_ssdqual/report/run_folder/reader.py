@@ -36,6 +36,8 @@ DECISIVE = (*JUDGED, *CONTENTS, *STOPPED)
 UNKNOWN = "unknown"
 #: Kind of the record after which a later session begins.
 RESUMED = "run_resumed"
+#: Kinds of records that begin a session, or come before its beginning.
+BEGINNINGS = ("run_started", RESUMED, "resume_refused", "leftovers_removed")
 
 
 @frozen
@@ -111,14 +113,14 @@ def read_records(path: Path, *kinds: str) -> Iterator[Record]:
     """Yield the records of a run folder (or of its ``records.jsonl``), of some kinds or all, in order.
 
     An incomplete line, left at the end of a session by a crash or a full disk, was never acknowledged to its writer and
-    is skipped, as is a line beyond the length limit. Any other damaged line of a decisive kind is a record ``UNKNOWN``,
-    whatever the ``kinds``. ``OSError`` without the file, ``OtherSchema`` for lines of another schema.
+    is skipped, as is a line beyond the length limit. Any other damaged line of a decisive kind that is asked for is a
+    record ``UNKNOWN``. ``OSError`` without the file, ``OtherSchema`` for lines of another schema.
     """
     named, decisive = (tuple(f'"{kind}"'.encode() for kind in names) for names in (kinds, DECISIVE))
     file = path / RECORDS if path.is_dir() else path
     is_damaged = False
     for number, line in enumerate(safe_files.read_lines(file)):
-        if is_damaged and RESUMED.encode() not in line:
+        if is_damaged and not _begins_session(line, file):
             yield Record(UNKNOWN, "", {})
         is_damaged = False
         # Most of a long run's lines are of other kinds: without this, reading its verdicts takes three times as long.
@@ -211,6 +213,11 @@ def _switched(facts: Mapping[str, object], folder: Path) -> CacheLeftSwitched | 
     listed = facts.get("names")
     names = frozenset(each for each in listed if isinstance(each, str)) if isinstance(listed, list) else frozenset()
     return CacheLeftSwitched(change, drive, safe_text.line(name), str(was), machine_id, folder, names)
+
+
+def _begins_session(line: bytes, file: Path) -> bool:
+    record = _parse(line, file)
+    return record is not None and record.kind in BEGINNINGS
 
 
 def _parse(line: bytes, file: Path) -> Record | None:

@@ -6,6 +6,7 @@ The records ``tests_planned`` have the tests that the selected suites have, thos
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Self
 
@@ -31,6 +32,8 @@ GROUPS = {
     "search": "ssd_explore",
     "self_test": "ssd_self_test",
 }
+#: An array among the parameters of a test, in front of which may be a bay and parameters of the user's own.
+ARRAY = re.compile(r"[\[-]raid(?:0|1|5|6|10)(?:x\d+)?[-\]]")
 #: Claims about bare drives on which the limits of a suite's arrays rest.
 REFERENCES = {"steady_iops"}
 #: Kinds of records that name the members of an array.
@@ -183,7 +186,7 @@ def _end(evidence: Sequence[Evidence], last: Record | None) -> _Test:
             name for each in promised if each.outcome is not Finding.BOUNDED for name in (each.claim, each.group)
         ),
         is_decided=bool(outcomes & {Finding.PASS, Finding.FAIL, Finding.BOUNDED}) or kind in (PASSED, FAILED),
-        is_unlimited=bool(evidence) and not promised and not kind,
+        is_unlimited=bool(evidence) and not (promised or kind or any(each.is_unjudged for each in evidence)),
         is_explained=(
             kind in (ERROR, FAILED)
             or bool(outcomes & {Finding.INCONCLUSIVE, Finding.BOUNDED})
@@ -254,8 +257,8 @@ def _suite(test: str) -> str:
 
 
 def _is_of_array(test: str) -> bool:
-    """Return whether the parameters of a test begin with an array, or with a level of which none can be built."""
-    return test.rpartition("[")[2].startswith("raid")
+    """Return whether an array is a parameter of a test, or a level of which none can be built."""
+    return ARRAY.search(test) is not None
 
 
 def _is_inapplicable(test: str, ends: Mapping[str, _Test]) -> bool:

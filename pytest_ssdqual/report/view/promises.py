@@ -272,14 +272,14 @@ class InspectedDrive:
 def inspected_drives(judged: Iterable[Judged]) -> tuple[InspectedDrive, ...]:
     """Return the inspected drives, those that deviate first."""
     readings: dict[tuple[str, str], dict[str, Part]] = {}
-    for evidence in sorted((each.evidence for each in judged if is_inspection(each.evidence)), key=_severity_of):
+    for evidence in sorted((each.evidence for each in judged if is_inspection(each.evidence)), key=_check_order):
         for part in evidence.members:
             readings.setdefault((part.name, part.path), {})[evidence.claim.removeprefix(PREFIX)] = part
     inspected = [InspectedDrive(*drive, parts) for drive, parts in readings.items()]
     return tuple(sorted(inspected, key=lambda drive: SEVERITY.index(drive.outcome)))
 
 
-def _severity_of(evidence: Evidence) -> int:
+def _check_order(evidence: Evidence) -> int:
     """Return the place of a check in the suite."""
     name = evidence.claim.removeprefix(PREFIX)
     return list(CHECKS).index(name) if name in CHECKS else len(CHECKS)

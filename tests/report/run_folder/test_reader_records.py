@@ -136,6 +136,9 @@ BROKEN, NO_TIME = line("drive_worsened")[:-1], line("verdict", None)
         # What a crash leaves was never acknowledged.
         ([BROKEN], 0),
         ([BROKEN, line("run_resumed")], 0),
+        ([BROKEN, line("leftovers_removed"), line("run_resumed")], 0),
+        ([BROKEN, line("resume_refused")], 0),
+        ([BROKEN, line("verdict").replace(b'"a"', b'"run_resumed"')], 2),
     ],
 )
 def test_a_lost_line_of_a_decisive_kind_is_counted(tmp_path: Path, lines: list[bytes], unreadable: int) -> None:

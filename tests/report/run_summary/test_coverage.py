@@ -100,6 +100,30 @@ def test_a_suite_of_which_no_test_applies_is_hollow(verdict: Verdict, passed: Ca
     assert missing(found) == [(IOPS, ("raid5",), 2), (P99, (), 1)]
 
 
+@pytest.mark.parametrize("before", ["", "dut2-", "4k-"], ids=["alone", "in a bay", "behind a parameter"])
+def test_published_maxima_do_not_stand_for_arrays_of_which_none_can_be_built(
+    verdict: Verdict, passed: Callable[..., Line], before: str
+) -> None:
+    array, maximum = f"raid5/b.py::p99[{before}raid5-randread_4k_qd8]", f"raid5/c.py::maximum[{before}drivex2]"
+    tests: dict[str, Sequence[str]] = {array: [P99], maximum: [IOPS]}
+    of_drives = skipped(array, applies=False), passed(maximum, IOPS, "drivex2")
+    assert missing(verdict(planned(tests), *of_drives, exit_status=5)) == [(P99, (), 1)]
+    # What else is judged of the drives is a result of its own.
+    data = "raid5/d.py::data"
+    found = verdict(planned({**tests, data: ["read_back"]}), *of_drives, passed(data, IOPS, "drivex2"))
+    assert found.fitness is Fitness.FIT
+
+
+def test_a_test_whose_limit_could_not_be_applied_is_not_without_a_limit(
+    verdict: Verdict, passed: Callable[..., Line]
+) -> None:
+    """Its baseline is missing, or its protocol is too short: it counts as not judged."""
+    observed = {"outcome": Finding.OBSERVED, "limit": None, "margin_percent": None, "source": ""}
+    records = passed(OTHER), passed(FIRST, IOPS), passed(SECOND, IOPS, **observed, is_unjudged=True)
+    found = verdict(planned(TESTS), *records).coverage
+    assert (found.tests_judged, found.tests, found.unlimited, found.is_partial) == (2, 3, 0, True)
+
+
 def test_a_claim_that_another_suite_judged_is_named_with_its_suite(
     verdict: Verdict, passed: Callable[..., Line]
 ) -> None:

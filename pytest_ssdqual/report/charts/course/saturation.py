@@ -91,7 +91,7 @@ def _strip(noted: SaturationRecord) -> SaturationStrip:
     return SaturationStrip(noted.geometry, noted.asked, noted.run, capacity_bytes, noted)
 
 
-def judged(notes: Notes, strip: SaturationStrip) -> list[Evidence]:
+def verdicts_of(notes: Notes, strip: SaturationStrip) -> list[Evidence]:
     """Return the verdicts on this curve."""
     place = ((str(strip.geometry),), (str(strip.workload),))
     verdicts = (each.evidence for each in notes.judged if each.evidence.about is About.SATURATION)
@@ -100,7 +100,7 @@ def judged(notes: Notes, strip: SaturationStrip) -> list[Evidence]:
 
 def chart(notes: Notes, strip: SaturationStrip) -> Chart:
     """Draw the curve over capacities written, with the marks of the verdicts."""
-    verdicts = judged(notes, strip)
+    verdicts = verdicts_of(notes, strip)
     figures = {name: value for one in verdicts for name, value in one.figures.items() if value is not None}
     courses = _courses(notes, strip)
     is_alone = len(courses.series) == 1
@@ -192,7 +192,7 @@ def response_times(notes: Notes, strip: SaturationStrip) -> Chart | None:
     shown = measured.members() if 1 < strip.drives <= MOST_DRIVES else (measured,)
     limits = [
         upright(evidence.limit, f"promised, {evidence.claim.removesuffix('_latency')}: {evidence.bound}", PROMISED)
-        for evidence in judged(notes, strip)
+        for evidence in verdicts_of(notes, strip)
         if evidence.unit is Unit.NANOSECONDS and evidence.limit is not None
     ]
     title = (
