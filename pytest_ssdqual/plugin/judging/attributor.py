@@ -20,7 +20,7 @@ from pytest_ssdqual.qual.stats.estimate import CannotJudge, ConfidenceLevel, Est
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.validity import attribution, latency_attribution, member_latency, shortfall
-from pytest_ssdqual.qual.validity.attribution import Cause
+from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.qual.validity.shortfall import LatencyEvidence, Shortfall
 from pytest_ssdqual.qual.verdict import broken_point
 from pytest_ssdqual.qual.verdict.broken_point import OF_KIND, QUANTILES, BrokenLatency, BrokenPoint
@@ -80,6 +80,11 @@ class Attributor:
         """
         if judged.subject.geometry.is_side_by_side or verdict.claim in OF_COUNTERS:
             return None
+        if verdict.claim is Claim.SETTINGS_GAIN:
+            # Equal drives under other settings do more: the measurement itself is the proof.
+            return Cause(
+                Culprit.MD, 1.0, f"with other settings it does more ({verdict.estimate.basis})", is_proven=True
+            )
         point = broken_point.of_verdict(verdict, judged)
         if point is None:
             return None

@@ -109,7 +109,7 @@ class EvidenceBuilder:
             published=None if in_percent else self.published(claim, subject.geometry, subject.workload, drive),
             members=tuple(members) if len(members) > 1 else (),
             worst=drive if len(members) > 1 else "",
-            points=self._points(estimators.of_kind(claim, judged, Curve)) if claim.scope is Scope.CURVE else (),
+            points=self._points(judged) if isinstance(judged, Curve) or claim is Claim.SETTINGS_GAIN else (),
             figures={**_figures(judged, drive), **_standing_out(claim, judged)[0]},
             raw=judged.raw_files(),
             remarks=(
@@ -150,11 +150,15 @@ class EvidenceBuilder:
         """Return the published value for exactly this claim, array and workload, by the sheet of ``drive``."""
         return self.beside.of(drive).published(claim, geometry, workload)
 
-    def _points(self, curve: Curve) -> tuple[Part, ...]:
-        """Return a part for each workload of a set, with its published values; per drive if drives are side by side."""
+    def _points(self, judged: Judgeable) -> tuple[Part, ...]:
+        """Return a part for each workload of a set or each array of a sweep, with its published values; per drive if
+        drives are side by side.
+        """
+        several = judged if isinstance(judged, SeveralMeasured) else ()
+        is_sweep = isinstance(judged, Sweep)
         return tuple(
             Part(
-                str(each.workload),
+                str(each.geometry if is_sweep else each.workload),
                 figures.of_point(each),
                 published=tuple(
                     stated
@@ -162,7 +166,7 @@ class EvidenceBuilder:
                     if (stated := self.published(claim, each.geometry, each.workload))
                 ),
             )
-            for each in curve
+            for each in several
         )
 
 

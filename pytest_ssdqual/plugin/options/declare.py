@@ -11,9 +11,10 @@ from pytest_ssdqual.plugin.options.values import SHARED_PATH
 
 #: Each line is what ``pytest --markers`` prints.
 MARKERS = (
-    "ssd_array(level, widths=None, failed=0, most=None): the test needs arrays of this RAID level (raid0, raid1, "
-    "raid5, raid6, raid10), of every possible width up to the number of drives given, or of these widths, with this "
-    "number of failed members; most: of these only so many, both ends among them, of one the widest; drive: all drives "
+    "ssd_array(level, widths=None, failed=0, most=None, settings=()): the test needs arrays of this RAID level (raid0, "
+    "raid1, raid5, raid6, raid10), of every possible width up to the number of drives given, or of these widths, with "
+    "this number of failed members; most: of these only so many, both ends among them, of one the widest; settings: "
+    "each with these settings of md, e.g. 'c256k-s32768-t8' (chunk, stripe cache, group threads); drive: all drives "
     "side by side, each by itself; ssd_array(default=LIST): a method's arrays, e.g. 'drive,raid5x4,raid0', for which "
     "--ssd-arrays may name others",
     "ssd_workload(*workloads): run the test once for each of these pytest_ssdqual.Workload",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import TypeVar
 
@@ -16,14 +17,14 @@ import pytest
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import choice
-from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
+from pytest_ssdqual.qual.raid.geometry import FACTS, PROTOCOLS, TUNING, Geometry, RaidLevel, Tuning
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
 
-#: ``raid5``, ``raid5x4``, ``raid5x4-1failed``.
-REQUEST = re.compile(r"(?P<level>[a-z]+?\d*)(?:x(?P<width>\d+))?(?:-(?P<missing>\d+)failed)?", re.ASCII)
+#: ``raid5``, ``raid5x4``, ``raid5x4-s32768``, ``raid5x4-1failed``.
+REQUEST = re.compile(rf"(?P<level>[a-z]+?\d*)(?:x(?P<width>\d+))?{TUNING}(?:-(?P<missing>\d+)failed)?", re.ASCII)
 
 
 @frozen
@@ -33,10 +34,11 @@ class ArrayRequest:
     level: RaidLevel
     width: int | None = None
     missing: int = 0
+    tuning: Tuning = PROTOCOLS
 
     def __str__(self) -> str:
         width = "" if self.width is None else f"x{self.width}"
-        return f"{self.level}{width}{f'-{self.missing}failed' if self.missing else ''}"
+        return f"{self.level}{width}{self.tuning}{f'-{self.missing}failed' if self.missing else ''}"
 
     @classmethod
     def parse(cls, text: str) -> ArrayRequest:
@@ -46,8 +48,9 @@ class ArrayRequest:
             raise ValueError(f"{text!r} is not an array; write one of {', '.join(RaidLevel)}, or e.g. raid5x4")
         level, missing = RaidLevel(found["level"]), int(found["missing"] or 0)
         _require_tolerated(level, missing)
-        width = int(found["width"]) if found["width"] else None
-        return cls(level, None if width is None else Geometry(level, width, missing).width, missing)
+        width, tuning = int(found["width"]) if found["width"] else None, Tuning.of(found)
+        Geometry(level, width or FACTS[level].usual_minimum, missing if width else 0, tuning=tuning)
+        return cls(level, width, missing, tuning)
 
 
 @frozen
@@ -59,9 +62,13 @@ class Widths:
     missing: int = 0
     #: Of those that the drives can form only so many: the widest, the narrowest, and some between. None: all.
     most: int | None = None
+    #: Settings of md, each of which makes an array of its own.
+    tunings: tuple[Tuning, ...] = (PROTOCOLS,)
 
     def __post_init__(self) -> None:
         _require_tolerated(self.level, self.missing)
+        for tuning in self.tunings:
+            Geometry(self.level, FACTS[self.level].usual_minimum, tuning=tuning)
         for width in self.widths or ():
             Geometry(self.level, width, self.missing)
         if self.most is not None and self.most < 1:
@@ -130,24 +137,24 @@ def geometries(
             found += _left_over(asked, drives)
         if asked.most is not None:
             found = _thinned(found, asked.most)
+        found = _tuned(found, asked.tunings)
     if not rebuilding:
         return found
-    return [
-        Geometry(each.level, each.width, each.missing, rebuilding=True) if isinstance(each, Geometry) else each
-        for each in found
-    ]
+    return [replace(each, rebuilding=True) if isinstance(each, Geometry) else each for each in found]
 
 
 def family(asked: Widths | ArrayRequest, drives: int) -> ArrayFamily | ImpossibleArray:
     """Return the widths of one request; drives side by side have widths only if the mark names them."""
     name = str(asked)
     if isinstance(asked, ArrayRequest):
-        asked = Widths(asked.level, None, asked.missing)
+        asked = Widths(asked.level, None, asked.missing, tunings=(asked.tuning,))
     if asked.level is RaidLevel.DRIVE and asked.widths is None:
         return ImpossibleArray(name, "drives side by side have no widths to compare")
+    built = tuple(each for each in _wanted(asked, drives) if each.width <= drives)
+    if built and len(asked.tunings) > 1:
+        return ArrayFamily(name, tuple(replace(built[-1], tuning=tuning) for tuning in asked.tunings))
     if asked.most == 1:
         return ImpossibleArray(name, "one width is none to compare: raise most of the mark ssd_array")
-    built = tuple(each for each in _wanted(asked, drives) if each.width <= drives)
     if len(built) > 1:
         return ArrayFamily(name, built if asked.most is None else tuple(_spread(sorted(built), asked.most)))
     facts = FACTS[asked.level]
@@ -164,6 +171,15 @@ def _wanted(asked: Widths, drives: int) -> list[Geometry]:
         return [Geometry(asked.level, drives)] if drives else []
     widths = range(facts.usual_minimum, drives + 1, facts.step)
     return [Geometry(asked.level, width, asked.missing) for width in widths if facts.may_lose(width) >= asked.missing]
+
+
+def _tuned(found: Sequence[Geometry | ImpossibleArray], tunings: Sequence[Tuning]) -> list[Geometry | ImpossibleArray]:
+    """Return each array with each of the settings of md."""
+    return [
+        replace(each, tuning=tuning) if isinstance(each, Geometry) else each
+        for each in found
+        for tuning in (tunings if isinstance(each, Geometry) else (PROTOCOLS,))
+    ]
 
 
 def _thinned(found: Sequence[Geometry | ImpossibleArray], most: int) -> list[Geometry | ImpossibleArray]:
@@ -192,7 +208,7 @@ def _one(asked: ArrayRequest, drives: int) -> Geometry | ImpossibleArray:
         return ImpossibleArray(str(asked), f"{asked.level} needs {facts.describe_widths()}, {drives} given")
     if facts.may_lose(width) < asked.missing:
         return ImpossibleArray(str(asked), f"{asked.level} of {width} drives may not lose {asked.missing} of them")
-    return _fitting(Geometry(asked.level, width, asked.missing), drives)
+    return _fitting(Geometry(asked.level, width, asked.missing, tuning=asked.tuning), drives)
 
 
 def _fitting(geometry: Geometry, drives: int) -> Geometry | ImpossibleArray:
@@ -229,7 +245,7 @@ NO_DRIVES = (
     "needs drives: add --ssd-devices='/dev/sd[b-i]' (all data on them will be DESTROYED), "
     "or --ssd-devices=lab:8 to rehearse with emulated ones"
 )
-ARRAY = "ssd_array(level, widths=None, failed=0, most=None)"
+ARRAY = "ssd_array(level, widths=None, failed=0, most=None, settings=())"
 #: Similarity (``difflib``) above which an unknown mark is taken for one of ours: ``sdd_array`` has 0.89.
 LIKE = 0.8
 #: Parameter of tests with the mark ``ssd_rounds``.
@@ -377,7 +393,7 @@ def _asks_later(item: pytest.Item) -> bool:
 
 
 def _asked(mark: pytest.Mark, nodeid: str, instead: Sequence[ArrayRequest]) -> Sequence[Widths | ArrayRequest]:
-    unknown = sorted(set(mark.kwargs) - {"widths", "failed", "most", "default"})
+    unknown = sorted(set(mark.kwargs) - {"widths", "failed", "most", "default", "settings"})
     if unknown:
         raise pytest.UsageError(f"{nodeid}: the mark {ARRAY} has no {', '.join(unknown)}")
     try:
@@ -391,7 +407,8 @@ def _asked(mark: pytest.Mark, nodeid: str, instead: Sequence[ArrayRequest]) -> S
         level = _level(mark.args[0])
         widths = mark.kwargs.get("widths")
         wanted = None if widths is None else tuple(int(width) for width in widths)
-        return (Widths(level, wanted, int(mark.kwargs.get("failed", 0)), most),)
+        tunings = tuple(map(Tuning.parse, mark.kwargs.get("settings", ("",))))
+        return (Widths(level, wanted, int(mark.kwargs.get("failed", 0)), most, tunings),)
     except (AttributeError, TypeError, ValueError) as error:
         raise pytest.UsageError(f"{nodeid}: the mark {ARRAY} is wrong: {error}") from error
 
@@ -408,7 +425,7 @@ def _thinner(asked: Sequence[ArrayRequest], most: int | None) -> Sequence[Widths
         return asked
     is_level = [each.width is None and each.level is not RaidLevel.DRIVE for each in asked]
     return [
-        Widths(each.level, None, each.missing, most) if level else each
+        Widths(each.level, None, each.missing, most, (each.tuning,)) if level else each
         for each, level in zip(asked, is_level, strict=True)
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import cache
@@ -13,6 +13,7 @@ from functools import cache
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid import cost_model
 from pytest_ssdqual.qual.records import AsText
+from pytest_ssdqual.qual.units import format_size, parse_size
 
 
 class RaidLevel(StrEnum):
@@ -74,9 +75,53 @@ FACTS = {
     RaidLevel.RAID6: Facts(minimum=4, step=1, parity=2, tolerates=2),
     RaidLevel.RAID10: Facts(minimum=2, step=2, copies=2, tolerates=1, narrowest=4),
 }
+#: Smallest chunk: a page (mdadm(8), --chunk).
+PAGE_BYTES = 4096
+#: Form of ``Tuning`` in ids.
+TUNING = r"(?:-c(?P<chunk>\d{1,7}[km]))?(?:-s(?P<stripes>\d{1,5}))?(?:-t(?P<threads>\d{1,4}))?"
 ID = re.compile(
-    r"(?P<level>[a-z]+\d*)x(?P<width>\d{1,4})(?:-(?P<missing>\d{1,4})(?P<state>failed|rebuilding))?", re.ASCII
+    rf"(?P<level>[a-z]+\d*)x(?P<width>\d{{1,4}}){TUNING}(?:-(?P<missing>\d{{1,4}})(?P<state>failed|rebuilding))?",
+    re.ASCII,
 )
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Tuning(AsText):
+    """Settings of md that an array has instead of those of the protocol; 0 for that of the protocol.
+
+    ``str()`` is its part of the array's id: ``-c256k-s32768-t8``.
+    """
+
+    chunk_bytes: int = 0
+    #: Pages of each member in the stripe cache (``stripe_cache_size``), RAID 5 and 6.
+    stripe_cache_pages: int = 0
+    #: Workers on each NUMA node (``group_thread_cnt``), RAID 5 and 6.
+    group_threads: int = 0
+
+    def __str__(self) -> str:
+        values = {"c": self.chunk_bytes, "s": self.stripe_cache_pages, "t": self.group_threads}
+        texts = {letter: format_size(value) if letter == "c" else value for letter, value in values.items() if value}
+        return "".join(f"-{letter}{text}" for letter, text in texts.items())
+
+    @classmethod
+    def of(cls, found: re.Match[str]) -> Tuning:
+        """Return the settings of a match of ``TUNING``; ValueError for a chunk that md refuses."""
+        chunk = parse_size(found["chunk"]) if found["chunk"] else 0
+        if chunk & (chunk - 1) or 0 < chunk < PAGE_BYTES:
+            raise ValueError(f"a chunk is a power of two of at least 4k, not {found['chunk']}")
+        return cls(chunk, int(found["stripes"] or 0), int(found["threads"] or 0))
+
+    @classmethod
+    def parse(cls, text: str) -> Tuning:
+        """Read ``c256k-s32768-t8``, or nothing for the protocol's settings; ValueError for anything else."""
+        found = re.fullmatch(TUNING, f"-{text}" if text else "", re.ASCII)
+        if not found:
+            raise ValueError(f"{text!r} are no settings of md; write e.g. c256k-s32768-t8 (chunk, stripes, threads)")
+        return cls.of(found)
+
+
+#: All settings as the protocol has them.
+PROTOCOLS = Tuning()
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -84,16 +129,22 @@ class Geometry(AsText):
     """One array shape: a level and its number of members. ``str()`` is the pytest id (``raid5x4``).
 
     A redundant level may have members missing (``raid6x6-2failed``) or rebuilding (``raid6x6-2rebuilding``), with other
-    costs and other promises. ``drivex4`` is four drives side by side.
+    costs and other promises. ``drivex4`` is four drives side by side. Settings of md that are not those of the protocol
+    are in the id, too (``raid5x4-s32768``).
     """
 
     level: RaidLevel
     width: int
     missing: int = 0
     rebuilding: bool = False
+    tuning: Tuning = PROTOCOLS
 
     def __post_init__(self) -> None:
         facts = FACTS[self.level]
+        if self.tuning.chunk_bytes and self.level in (RaidLevel.DRIVE, RaidLevel.RAID1):
+            raise ValueError(f"{self.level} has no chunks; remove -c of {self}")
+        if (self.tuning.stripe_cache_pages or self.tuning.group_threads) and not facts.parity:
+            raise ValueError(f"{self.level} has no stripe cache and no group threads; remove -s and -t of {self}")
         if not facts.allows(self.width):
             raise ValueError(f"{self.level} needs {facts.describe_widths()}, not {self.width}")
         if not 0 <= self.missing <= facts.may_lose(self.width):
@@ -104,7 +155,7 @@ class Geometry(AsText):
 
     def __str__(self) -> str:
         state = f"-{self.missing}{'rebuilding' if self.rebuilding else 'failed'}" if self.missing else ""
-        return f"{self.level}x{self.width}{state}"
+        return f"{self.level}x{self.width}{self.tuning}{state}"
 
     @classmethod
     def parse(cls, text: str) -> Geometry:
@@ -113,12 +164,13 @@ class Geometry(AsText):
         if not found or found["level"] not in list(RaidLevel):
             raise ValueError(f"{text!r} is not an array; write e.g. raid5x4")
         missing = int(found["missing"] or 0)
-        return cls(RaidLevel(found["level"]), int(found["width"]), missing, found["state"] == "rebuilding")
+        is_rebuilding = found["state"] == "rebuilding"
+        return cls(RaidLevel(found["level"]), int(found["width"]), missing, is_rebuilding, Tuning.of(found))
 
     @property
     def healthy(self) -> Geometry:
         """The same array with all its members."""
-        return Geometry(self.level, self.width)
+        return replace(self, missing=0, rebuilding=False)
 
     @property
     def state(self) -> str:
@@ -232,7 +284,7 @@ def costs(geometry: Geometry) -> SmallWrite:
     rebuilt yet.
     """
     if geometry.rebuilding:
-        geometry = Geometry(geometry.level, geometry.width, geometry.missing)
+        geometry = replace(geometry, rebuilding=False)
     of_members = loads(geometry)
     return SmallWrite(
         reads=_total(each.reads_for_write for each in of_members),

@@ -8,6 +8,8 @@ raid5.c); growth needs less, because what costs all widths the same cancels out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Self
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
@@ -33,6 +35,10 @@ class Striping:
     #: Most bytes per second of a rebuild, for each member.
     rebuild_bytes_per_s: float = SYNC_SPEED_MAX
 
+    def of(self, geometry: Geometry) -> Self:
+        """Return the striping of an array, which may have chunks of its own."""
+        return replace(self, chunk_bytes=geometry.tuning.chunk_bytes or self.chunk_bytes)
+
     def columns(self, geometry: Geometry) -> int:
         """Members over which consecutive chunks go; 1 if the array has no chunks.
 
@@ -55,7 +61,7 @@ class Striping:
 
 def objection(geometry: Geometry, workload: Workload, striping: Striping) -> str:
     """Return why the level's law does not say what the array does under the workload; "" if it does."""
-    return next(_objections(geometry, workload, striping), "")
+    return next(_objections(geometry, workload, striping.of(geometry)), "")
 
 
 def growth_objection(geometries: Sequence[Geometry], workload: Workload, striping: Striping) -> str:
@@ -65,7 +71,7 @@ def growth_objection(geometries: Sequence[Geometry], workload: Workload, stripin
     whole stripes in part, which need no reads: with chunks of 64 KiB, 128 KiB always fill a stripe of three drives and
     never one of four, whose IOPS are then three quarters and not the same.
     """
-    return next(_objections_to_growth(geometries, workload, striping), "")
+    return next(_objections_to_growth(geometries, workload, striping.of(geometries[0])), "")
 
 
 def _objections(geometry: Geometry, workload: Workload, striping: Striping) -> Iterator[str]:

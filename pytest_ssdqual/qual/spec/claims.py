@@ -131,6 +131,13 @@ class Claim(StrEnum):
     QUALITY_INDEX = "quality_index", Unit.COUNT, AT_LEAST, Scope.LOT, "quality index of a lot"
     LATENCY_SPREAD_BETWEEN_WIDTHS = "latency_spread_between_widths", Unit.RATIO, AT_MOST, Scope.SWEEP
     LATENCY_GROWTH_BETWEEN_WIDTHS = "latency_growth_between_widths", Unit.RATIO, AT_MOST, Scope.SWEEP
+    SETTINGS_GAIN = (
+        "settings_gain",
+        Unit.RATIO,
+        AT_MOST,
+        Scope.SWEEP,
+        "IOPS of the best md settings over the protocol's",
+    )
     SCALING_SLOPE = "scaling_slope", Unit.RATIO, AT_LEAST, Scope.SWEEP
     SCALING_DEVIATION = "scaling_deviation", Unit.PERCENT, AT_MOST, Scope.SWEEP
     BATHTUB_DEPTH = (

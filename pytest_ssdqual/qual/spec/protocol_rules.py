@@ -5,11 +5,13 @@ A rule is also the type of its table in a protocol file, see `protocol`. Times a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from pytest_ssdqual.qual.frozen import frozen
+from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.law import NEAR, SYNC_SPEED_MAX, Striping
 from pytest_ssdqual.qual.spec.toml import BlockSize, Percent, Percentage, PowerOfTwo, Seconds, Throughput, quoted
 from pytest_ssdqual.qual.units import format_size, parse_size
@@ -130,6 +132,16 @@ class ArraySettings:
     @property
     def striping(self) -> Striping:
         return Striping(parse_size(self.chunk), self.raid10_layout)
+
+    def of(self, geometry: Geometry) -> Self:
+        """Return the settings with those that the array has instead."""
+        tuning = geometry.tuning
+        return replace(
+            self,
+            chunk=format_size(tuning.chunk_bytes) if tuning.chunk_bytes else self.chunk,
+            stripe_cache_pages=tuning.stripe_cache_pages or self.stripe_cache_pages,
+            group_threads=tuning.group_threads or self.group_threads,
+        )
 
 
 @frozen

@@ -97,8 +97,9 @@ NAMES = {
 ADVICE = {
     Culprit.PRODUCT: "measure one drive alone, and in another machine: if it does no better there, the model does not "
     "keep the promise",
-    Culprit.MD: "in the protocol, raise array.stripe_cache_pages (writes of RAID 5 and 6) and try other values of "
-    "array.group_threads; bind fio and interrupts to the drives' NUMA node, or use a newer kernel",
+    Culprit.MD: "find the best array.stripe_cache_pages, array.group_threads and array.chunk by ssdqual run "
+    "md_settings, and write them into the protocol; bind fio and interrupts to the drives' NUMA node, or use a newer "
+    "kernel",
     Culprit.HOST: "use a host with more or faster CPUs, spread interrupts, or stop other programs",
     Culprit.PATH: "compare the link widths, and spread the drives over more slots or adapters",
     Culprit.MEASUREMENT: "stop the other load, or give fio more jobs and CPUs",

@@ -19,7 +19,7 @@ from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.raid import scaling
-from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.raid.geometry import PROTOCOLS, Geometry
 from pytest_ssdqual.qual.spec.claims import OF_LATENCY, TIMES_PER_HOUR, Claim, Scope
 from pytest_ssdqual.qual.stats import curves, latency, spread, thermal, throughput
 from pytest_ssdqual.qual.stats.estimate import (
@@ -283,9 +283,24 @@ def of_scaling(sweep: Sweep, confidence_level: ConfidenceLevel = USUAL) -> scali
     )
 
 
+def _settings_gain(sweep: Sweep, confidence_level: ConfidenceLevel) -> Estimate:
+    """Best IOPS of all settings over those of the protocol's, which are among them: at least 1.
+
+    Each interval takes its share of the error rate, because the best one is chosen among all.
+    """
+    shapes = {replace(each, tuning=PROTOCOLS) for each in sweep.subject.geometries}
+    shared = confidence_level.among(len(sweep))
+    rates = {each.geometry.tuning: iops(each, shared) for each in sweep}
+    if len(shapes) > 1 or len(sweep.subject.workloads) > 1 or PROTOCOLS not in rates or len(rates) < 2:
+        raise NotApplicable("settings are compared on one array under one workload, with those of the protocol")
+    best = max(rates, key=lambda tuning: rates[tuning].value)
+    gain = ratio(rates[best], rates[PROTOCOLS], Unit.RATIO)
+    return replace(gain, basis=f"best: {str(best).removeprefix('-') or 'as the protocol'}")
+
+
 def _of_widths(sweep: Sweep) -> Sweep:
     """Return the sweep; ``NotApplicable`` unless it is one workload on several widths of one level."""
-    shapes = {(each.geometry.level, each.geometry.missing, each.geometry.rebuilding) for each in sweep}
+    shapes = {(each.level, each.missing, each.rebuilding, each.tuning) for each in sweep.subject.geometries}
     widths, loads = sweep.subject.geometries, sweep.subject.workloads
     if len(loads) > 1 or len(shapes) > 1 or len(widths) < max(2, len(sweep)):
         found = ", ".join(f"{each.geometry} {each.workload}" for each in sweep)
@@ -311,6 +326,7 @@ OF_SWEEP: Mapping[Claim, Estimator[Sweep]] = {
     Claim.SCALING_DEVIATION: lambda sweep, confidence_level: of_scaling(sweep, confidence_level).deviation,
     Claim.LATENCY_SPREAD_BETWEEN_WIDTHS: _spread_between_widths,
     Claim.LATENCY_GROWTH_BETWEEN_WIDTHS: _growth_between_widths,
+    Claim.SETTINGS_GAIN: _settings_gain,
 }
 
 #: Claims about several workloads on one array: functions of their IOPS (mean latencies for

@@ -89,15 +89,17 @@ def series(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
     A series whose points were judged one by one has none, unless a point has a published figure.
     """
     alone = {(each.geometries, each.workloads[0]) for each in evidence if each.about is About.RUN}
-    seen = {(each.group, each.geometries): each for each in evidence if each.about is About.CURVE and each.points}
-    for (group, geometries), each in seen.items():
+    with_points = [each for each in evidence if each.about in (About.CURVE, About.SWEEP) and each.points]
+    seen = {(each.group, each.geometries, each.workloads): each for each in with_points}
+    for (group, geometries, workloads), each in seen.items():
         shown = all((geometries, point.name) in alone for point in each.points)
         if shown and not any(point.published for point in each.points):
             continue
         depths = [point.figures.get("outstanding") for point in each.points]
         by_depth = len(set(depths)) == len(depths) and None not in depths
         drive = ", per drive" if geometries[0].startswith("drive") else ""
-        title = f"{group or label(each.claim)} · {' '.join(geometries)}{drive}"
+        of_sweep = f" {span(workloads)}" if each.about is About.SWEEP else ""
+        title = f"{group or label(each.claim)} · {span(geometries)}{of_sweep}{drive}"
         rows = [_point(point, by_depth=by_depth) for point in each.points]
         head = ("outstanding" if by_depth else "", *OF_SERIES[1:])
         yield from text_table(Table(head, tuple(rows), title), width)

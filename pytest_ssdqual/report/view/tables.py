@@ -51,6 +51,8 @@ def span(names: Sequence[str]) -> str:
     first, last = names[0] if names else "", names[-1] if names else ""
     if first == last:
         return first
+    if last.startswith(f"{first}-"):  # one array with several settings of md
+        return f"{first} with {len(names)} settings"
     shared = re.match(r"(raid\d+)x\d+|(.*_)qd\d+", first)
     prefix = (shared[1] or shared[2]) if shared else ""
     return f"{first}…{last.removeprefix(prefix)}"

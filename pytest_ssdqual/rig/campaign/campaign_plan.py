@@ -253,7 +253,7 @@ def preparation(
     if now and now.is_stamped and step.pattern is not None:
         # Stamps compress, so reads of them are no reads of random data. A capacity of random writes leaves 37 %.
         now = None
-    target = Geometry(step.geometry.level, step.geometry.width, step.geometry.missing)
+    target = replace(step.geometry, rebuilding=False)
     if drives and step.kind in ON_DRIVES:
         return tuple(_of_drives(now, step, target, fill, drives))
     whole, anew = target.healthy, step.kind not in SHARING

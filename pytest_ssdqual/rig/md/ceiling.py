@@ -87,7 +87,7 @@ def _devices(machine: Machine, number: int, completion_ns: int) -> Iterator[tupl
 
 def _on(setup: Setup, geometry: Geometry, workload: Workload, members: Sequence[str]) -> float:
     """Build the array on ``members``, measure, and stop it."""
-    machine, settings = setup.machine, setup.protocol.array
+    machine, settings = setup.machine, setup.protocol.array.of(geometry)
     uuid = ":".join(secrets.token_hex(4) for _ in range(4))
     path = mdadm.free_path(machine)
     try:

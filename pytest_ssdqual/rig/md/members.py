@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.survey import Drive, Topology, UseKind, survey
 from pytest_ssdqual.rig.drives.topology import plain_uuid
@@ -129,7 +128,7 @@ def fail_members(setup: Setup, array: Array, missing: int) -> Array:
     before. ``ValueError`` if as many or more are missing already, or the level cannot lose so many; ``RigError`` or a
     child of it if the array is not healthy.
     """
-    geometry = Geometry(array.geometry.level, array.geometry.width, missing)
+    geometry = replace(array.geometry, missing=missing)
     if missing <= array.geometry.missing:
         raise ValueError(f"{array.geometry} cannot become {geometry} by losing members")
     setup.progress(f"{geometry}: fail members", 0)

@@ -126,7 +126,7 @@ def assemble(setup: Setup, bare: Array, geometry: Geometry) -> Array:
         size_bytes = sum(drive.size_bytes for drive in members)
         return replace(bare, geometry=geometry, path=members[0].path, members=members, size_bytes=size_bytes)
     of_drives = str(bare.geometry)
-    array = create(setup, geometry, members, setup.protocol.array, zeroed=True, of_drives=of_drives)
+    array = create(setup, geometry, members, setup.protocol.array.of(geometry), zeroed=True, of_drives=of_drives)
     with undone(partial(stop, setup, array)):
         array = replace(array, consistency=ASSUMED if geometry.level in mdadm.REDUNDANT else array.consistency)
         _note_created(setup, array, setup.protocol.fill, purge={}, of_drives=of_drives)
@@ -227,7 +227,7 @@ def _assemble(setup: Setup, geometry: Geometry, members: Sequence[Drive], left: 
     if geometry.level is RaidLevel.DRIVE:
         size = sum(drive.size_bytes for drive in members)
         return Array(geometry, members[0].path, tuple(members), "", size, "none needed")
-    settings = setup.protocol.array
+    settings = setup.protocol.array.of(geometry)
     if left is None:
         return create(setup, geometry, members, settings, zeroed=zeroed)
     offset = left.data_offset_bytes
@@ -282,7 +282,7 @@ def _note_created(setup: Setup, array: Array, fill: Fill, **facts: object) -> No
         size_bytes=array.size_bytes,
         data_offset_bytes=mdadm.data_offset(setup.machine, array),
         fill=asdict(fill),
-        settings=asdict(setup.protocol.array),
+        settings=asdict(setup.protocol.array.of(array.geometry)),
     )
 
 

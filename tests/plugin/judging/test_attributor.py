@@ -123,6 +123,39 @@ SWEEP = """
 """
 
 
+SETTINGS = """
+    import pytest
+    from pytest_ssdqual import Workload
+
+    pytestmark = [pytest.mark.ssd_workload(Workload("randwrite", "4k", 8))]
+
+    @pytest.mark.ssd_array("raid5", most=1, settings=("", "s256", "t8"))
+    @pytest.mark.ssd_promise("settings_gain")
+    def test_settings(ssd_sweep, ssd_sla):
+        verdict = ssd_sla.judge(ssd_sweep)
+        assert verdict
+"""
+
+
+@pytest.mark.parametrize(("share", "outcome"), [(1.5, "bounded"), (1.0, "pass")])
+def test_better_settings_of_md_are_no_failure_of_drives(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, share: float, outcome: str
+) -> None:
+    inner.pytester.makepyfile(test_acme=SETTINGS)
+    (inner.pytester.path / "acme.toml").write_text(PRODUCT + promise(claim="settings_gain", at_most="1.2"))
+    monkeypatch.setenv("SIMULATED_SETTINGS", f"s256=0.5,t8={share}")
+    judged(inner)
+    (verdict,) = inner.records("verdict")
+    assert verdict["outcome"] == outcome
+    assert [each["name"] for each in verdict["points"]] == ["raid5x4", "raid5x4-t8", "raid5x4-s256"]
+    arrays = {each["geometry"]: each["settings"] for each in inner.records("array_created")}
+    assert arrays["raid5x4-s256"]["stripe_cache_pages"] == 256
+    assert arrays["raid5x4-t8"]["group_threads"] == 8
+    if outcome == "bounded":
+        assert verdict["cause"]["culprit"] == "md"
+        assert "t8" in verdict["cause"]["evidence"]
+
+
 def test_a_sweep_that_bends_at_a_slow_drive_names_it(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     inner.pytester.makepyfile(test_acme=SWEEP)
     (inner.pytester.path / "acme.toml").write_text(PRODUCT + promise(claim="scaling_deviation", at_most="10 %"))

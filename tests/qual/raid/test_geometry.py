@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -12,6 +13,7 @@ from pytest_ssdqual.qual.raid.geometry import (
     Geometry,
     RaidLevel,
     SmallWrite,
+    Tuning,
     costs,
     depth_share,
     effective_drives,
@@ -62,6 +64,23 @@ def test_other_texts_are_no_arrays(text: str) -> None:
 @given(geometries | degraded | degraded.map(lambda each: Geometry(each.level, each.width, each.missing, True)))
 def test_the_id_is_read_back(geometry: Geometry) -> None:
     assert Geometry.parse(str(geometry)) == geometry
+
+
+@given(
+    with_parity, st.builds(Tuning, st.sampled_from([0, 4096, 65536, 1 << 20]), st.integers(0, 32768), st.integers(0, 9))
+)
+def test_settings_of_md_are_in_the_id(geometry: Geometry, tuning: Tuning) -> None:
+    tuned = replace(geometry, tuning=tuning)
+    assert Geometry.parse(str(tuned)) == tuned
+    assert Tuning.parse(str(tuning).removeprefix("-")) == tuned.healthy.tuning == tuning
+    # They change neither what a member has to do nor what the array holds.
+    assert (loads(tuned), costs(tuned), tuned.data_drives) == (loads(geometry), costs(geometry), geometry.data_drives)
+
+
+@pytest.mark.parametrize("text", ["raid0x4-s256", "raid10x4-t2", "raid1x2-c64k", "drivex2-c64k", "raid5x4-c3k"])
+def test_settings_that_an_array_cannot_have(text: str) -> None:
+    with pytest.raises(ValueError, match=r"has no|power of two"):
+        Geometry.parse(text)
 
 
 @pytest.mark.parametrize(

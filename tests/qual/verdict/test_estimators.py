@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -44,6 +44,32 @@ def lawful(geometry: str, share: float = 1.0, workload: Workload = WRITE) -> Mea
     """An array that does ``share`` of what the law of its level gives it, of drives of 10,000 IOPS."""
     rate = expected_iops(Geometry.parse(geometry), workload.read_fraction, 10_000, 10_000) * share
     return measured([round(rate * factor) for factor in (0.99, 1.01, 1.0, 1.01, 0.99)], geometry, workload)
+
+
+@pytest.mark.parametrize(
+    ("shares", "best", "gain"),
+    [
+        ({"": 1.0, "-s256": 0.6, "-s32768": 1.2}, "s32768", 1.2),
+        ({"": 1.0, "-s256": 0.6}, "as the protocol", 1.0),
+    ],
+)
+def test_gain_of_the_best_settings_of_md(shares: Mapping[str, float], best: str, gain: float) -> None:
+    sweep = Sweep(tuple(lawful(f"raid5x4{settings}", share) for settings, share in shares.items()))
+    found = estimate(Claim.SETTINGS_GAIN, sweep)
+    assert found.value == pytest.approx(gain, rel=1e-3)
+    assert found.low < found.value < found.high
+    assert best in found.basis
+
+
+@pytest.mark.parametrize("arrays", [("raid5x4-s256", "raid5x4-s512"), ("raid5x4", "raid5x5-s256"), ("raid5x4",)])
+def test_settings_are_compared_with_those_of_the_protocol(arrays: Sequence[str]) -> None:
+    with pytest.raises(NotApplicable):
+        estimate(Claim.SETTINGS_GAIN, Sweep(tuple(map(lawful, arrays))))
+
+
+def test_arrays_with_other_settings_are_no_widths() -> None:
+    with pytest.raises(NotApplicable):
+        estimate(Claim.SCALING_SLOPE, Sweep((lawful("raid5x3"), lawful("raid5x4-s256"))))
 
 
 def curve(measurements: Iterable[Measured]) -> Curve:
@@ -105,6 +131,7 @@ FIGURES = {
     Claim.FASTEST_SECOND: 400_000 * 4096,
     Claim.FASTEST_TO_SLOWEST_SECOND: 1,
     Claim.WRITE_SPREAD_BETWEEN_MEMBERS: 1.25,
+    Claim.SETTINGS_GAIN: 1.25,
     Claim.BATHTUB_DEPTH: 4_000 / 6_000,
     Claim.MIX_RISE: 4_000 / 9_000,
     Claim.BALANCED_GAIN: 4_000 / 9_000,
@@ -127,6 +154,7 @@ def fitting(claim: Claim) -> Judgeable:
         **dict.fromkeys((Claim.BATHTUB_DEPTH, Claim.MIX_RISE, Claim.BALANCED_GAIN), MIXES),
         Claim.UNALIGNED_PENALTY: OFFSETS,
         Claim.WRITE_SPREAD_BETWEEN_MEMBERS: WORN,
+        Claim.SETTINGS_GAIN: Sweep((lawful("raid5x4"), lawful("raid5x4-t8", 1.25))),
     }
     return by_claim.get(claim, DEPTHS if claim.scope is Scope.CURVE else EVIDENCE[claim.scope][0])
 
@@ -395,7 +423,7 @@ def test_repeats_make_the_figure_narrower() -> None:
 def test_the_order_of_a_sweep_does_not_matter(widths: list[int]) -> None:
     sweep = [lawful(f"raid5x{width}", share=1 - width / 50) for width in widths]
     ordered = sorted(sweep, key=lambda each: each.geometry)
-    for claim in OF_SWEEP:
+    for claim in set(OF_SWEEP) - {Claim.SETTINGS_GAIN}:
         assert estimate(claim, Sweep(tuple(sweep))) == estimate(claim, Sweep(tuple(ordered)))
 
 

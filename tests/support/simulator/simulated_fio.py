@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -91,6 +92,7 @@ class Fio:
     ) -> list[tuple[Interval, ...]]:
         """What each target did; ``curve`` has time, length and share of the mean rate of each interval."""
         weak = Weakness.of_environment().share(workload, self.number)
+        weak *= share_of_settings(array.geometry)
         speeds = [self.pace * weak * self.slow.get(drive.serial or "", 1.0) for drive in array.members]
         geometry = array.geometry
         alone = [Geometry(geometry.level, 1)] * len(speeds) if geometry.is_side_by_side else [geometry]
@@ -321,6 +323,12 @@ class FioProcess:
 
     def cut(self, deadline_s: float = 30.0) -> Completed:
         return replace(self.under_way.end().completed, argv=self.argv)
+
+
+def share_of_settings(geometry: Geometry) -> float:
+    """Factor of an array's rate by its settings of md: ``SIMULATED_SETTINGS="s256=0.6,t8=1.2"``."""
+    pairs = (each.partition("=") for each in os.environ.get("SIMULATED_SETTINGS", "").split(",") if each)
+    return {settings: float(share) for settings, _, share in pairs}.get(str(geometry.tuning).removeprefix("-"), 1.0)
 
 
 def law(geometry: Geometry, workload: Workload) -> float:

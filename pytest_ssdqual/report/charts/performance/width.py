@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.raid.geometry import Geometry, effective_drives
+from pytest_ssdqual.qual.raid.geometry import PROTOCOLS, Geometry, effective_drives
 from pytest_ssdqual.qual.raid.law import Striping, growth_objection
 from pytest_ssdqual.qual.raid.scaling import SUPERLINEAR
 from pytest_ssdqual.qual.units import Unit, format_latency, format_value
@@ -82,7 +82,7 @@ def sweeps(notes: Notes) -> Iterator[DrawnSweep]:
     """
     families: dict[tuple[str, Workload], dict[tuple[int, int], NotedMeasurement]] = {}
     for noted in notes.measured:
-        if not (noted.geometry.is_side_by_side or noted.geometry.missing):
+        if not (noted.geometry.is_side_by_side or noted.geometry.missing or noted.geometry.tuning != PROTOCOLS):
             cells = families.setdefault((noted.geometry.level.value, family(noted.workload)), {})
             cells[noted.geometry.width, noted.workload.qd_per_drive] = noted
     made = [DrawnSweep(level, kind, cells) for (level, kind), cells in families.items()]
