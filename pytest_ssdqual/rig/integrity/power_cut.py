@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.integrity.reference_model import PASSES
 from pytest_ssdqual.qual.numbers import decimal
 from pytest_ssdqual.rig.drives import fencing
@@ -18,7 +19,14 @@ from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
 from pytest_ssdqual.rig.machine import run_files
 from pytest_ssdqual.rig.machine.channel import Channel
-from pytest_ssdqual.rig.machine.machine import CommandFailed, DriveRefused, InvalidMeasurement, Machine, RigError
+from pytest_ssdqual.rig.machine.machine import (
+    CommandFailed,
+    DriveRefused,
+    InvalidMeasurement,
+    Machine,
+    RigError,
+    Tethered,
+)
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
@@ -102,20 +110,48 @@ def begin(machine: Machine, target: JobTarget, history: int, overwritten: Stretc
 
     The writes go on until the machine ends. ``InvalidMeasurement`` if they do not start.
     """
-    note = run_files.path(machine, "passes")
-    argv = stamped_io.overwrite(target, history, overwritten, PASSES, note)
-    running = machine.tether(fencing.bound(argv, jobs.checks([target]), alone=True), first_signal="TERM")
-    started, initial = time.monotonic(), overwritten.generation - 1
-    while (flushed := _flushed(machine, note, initial)) == initial:
-        if not running.alive() or time.monotonic() - started > PASSES_S:
-            done = running.cut()
-            raise InvalidMeasurement(f"{target.path} could not be overwritten: {done.errors.strip()}")
-        time.sleep(PAUSE_S)
+    started = time.monotonic()
+    overwriting = Overwriting.start(machine, target, history, overwritten)
+    flushed = overwriting.acknowledged()
     time.sleep(SHARE * (time.monotonic() - started))
-    return _flushed(machine, note, flushed)
+    return max(flushed, overwriting.acknowledged())
 
 
-def _flushed(machine: Machine, note: str, before: int) -> int:
-    content = machine.run(["cat", note], check=False).text.strip()
-    found = decimal(content)
-    return before if found is None else found
+@frozen
+class Overwriting:
+    """A stretch that is overwritten pass after pass, until the machine or the drive ends it."""
+
+    machine: Machine
+    running: Tethered
+    #: File with the last generation that is complete, and the one before the first.
+    note: str
+    initial: int
+
+    @classmethod
+    def start(
+        cls,
+        machine: Machine,
+        target: JobTarget,
+        history: int,
+        overwritten: Stretch,
+        sync: Sequence[str] = stamped_io.FLUSHED,
+    ) -> Overwriting:
+        """Start, and wait for the first passes; for ``sync`` see ``stamped_io.overwrite``.
+
+        ``InvalidMeasurement`` if the writes do not start.
+        """
+        note = run_files.path(machine, "passes")
+        argv = stamped_io.overwrite(target, history, overwritten, PASSES, note, sync)
+        running = machine.tether(fencing.bound(argv, jobs.checks([target]), alone=True), first_signal="TERM")
+        overwriting, started = cls(machine, running, note, overwritten.generation - 1), time.monotonic()
+        while overwriting.acknowledged() == overwriting.initial:
+            if not running.alive() or time.monotonic() - started > PASSES_S:
+                done = running.cut()
+                raise InvalidMeasurement(f"{target.path} could not be overwritten: {done.errors.strip()}")
+            time.sleep(PAUSE_S)
+        return overwriting
+
+    def acknowledged(self) -> int:
+        """Return the last generation that is known to be complete; ``initial`` if none is."""
+        generation = decimal(self.machine.run(["cat", self.note], check=False).text.strip())
+        return self.initial if generation is None else generation
