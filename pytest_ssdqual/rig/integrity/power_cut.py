@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.integrity.reference_model import PASSES
 from pytest_ssdqual.qual.numbers import decimal
 from pytest_ssdqual.rig.drives import fencing
@@ -112,20 +112,21 @@ def begin(machine: Machine, target: JobTarget, history: int, overwritten: Stretc
     """
     started = time.monotonic()
     overwriting = Overwriting.start(machine, target, history, overwritten)
-    flushed = overwriting.acknowledged()
     time.sleep(SHARE * (time.monotonic() - started))
-    return max(flushed, overwriting.acknowledged())
+    return overwriting.acknowledged()
 
 
-@frozen
+@dataclass(slots=True)
 class Overwriting:
     """A stretch that is overwritten pass after pass, until the machine or the drive ends it."""
 
     machine: Machine
     running: Tethered
-    #: File with the last generation that is complete, and the one before the first.
+    #: File with the last generation that is complete.
     note: str
+    #: The generation before the first, and the last one that is known to be complete.
     initial: int
+    last: int
 
     @classmethod
     def start(
@@ -143,8 +144,9 @@ class Overwriting:
         note = run_files.path(machine, "passes")
         argv = stamped_io.overwrite(target, history, overwritten, PASSES, note, sync)
         running = machine.tether(fencing.bound(argv, jobs.checks([target]), alone=True), first_signal="TERM")
-        overwriting, started = cls(machine, running, note, overwritten.generation - 1), time.monotonic()
-        while overwriting.acknowledged() == overwriting.initial:
+        initial, started = overwritten.generation - 1, time.monotonic()
+        overwriting = cls(machine, running, note, initial, initial)
+        while overwriting.acknowledged() == initial:
             if not running.alive() or time.monotonic() - started > PASSES_S:
                 done = running.cut()
                 raise InvalidMeasurement(f"{target.path} could not be overwritten: {done.errors.strip()}")
@@ -154,4 +156,5 @@ class Overwriting:
     def acknowledged(self) -> int:
         """Return the last generation that is known to be complete; ``initial`` if none is."""
         generation = decimal(self.machine.run(["cat", self.note], check=False).text.strip())
-        return self.initial if generation is None else generation
+        self.last = self.last if generation is None else generation
+        return self.last

@@ -28,9 +28,11 @@ while [ "$at" -lt "$end" ]; do
         complete=$(awk -F ';' -v kib="$kib" '
             $1 == 3 { if ($5 != 0 || $47 != kib) exit; complete++ }
             END { print complete + 0 }' "$note.fio")
-        keep "$((at + complete - 1))"
+        [ "$complete" = 0 ] || keep "$((at + complete - 1))"
+        rm -f "$note.fio"
         exit 1
     }
     at=$((at + batch))
     keep "$((at - 1))"
 done
+rm -f "$note.fio"

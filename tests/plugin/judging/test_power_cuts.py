@@ -62,7 +62,7 @@ def test_a_drive_that_loses_flushed_data_fails(
     assert found["worst"] == "SSDQ0002"
     assert set(counts) == {f"{kind}_writes"}
     assert found["value"] == counts[f"{kind}_writes"]
-    cut = [len(record["drives"]) for record in inner.records("drive_power_cut")]  # type: ignore[arg-type]
+    cut = [len(record["drives"]) for record in inner.records("drive_power_cut")]
     assert cut == [2, 1, 1, 1, 1, 1], "a drive with a finding is not cut again"
     assert all((inner.folder() / name).is_file() for name in found["raw"])  # type: ignore[attr-defined]
 
@@ -108,7 +108,7 @@ def test_a_drive_is_identified_when_it_is_back(
     assert not list(inner.pytester.path.glob("off-*")), "the power is on"
     if outcome == "failure":
         assert verdict(inner)["worst"] == "SSDQ0002"
-        cut = [len(record["drives"]) for record in inner.records("drive_power_cut")]  # type: ignore[arg-type]
+        cut = [len(record["drives"]) for record in inner.records("drive_power_cut")]
         assert cut == [2, 1, 1, 1, 1, 1]
 
 

@@ -89,9 +89,10 @@ def _units(argv: Sequence[str], history: int, generation: int) -> Iterator[tuple
 class Power:
     """All drives of a machine."""
 
-    #: Serial → what a cut does: ``lost`` (the last pass), ``shorn``, ``torn`` (within 512 bytes), ``volatile`` (the last
-    #: pass, unless it was flushed), to data of another region ``misplaced``, ``damaged``, ``zeroes``, ``unreadable``; or
-    #: how it comes back: ``dead``, ``smaller``, ``swapped``, ``renamed``, ``mounted``; ``stays``: it keeps its power.
+    #: Serial → what a cut does: ``lost`` (the last pass), ``shorn``, ``torn`` (within 512 bytes), ``volatile`` (the
+    #: last pass, unless it was flushed), to data of another region ``misplaced``, ``damaged``, ``zeroes``,
+    #: ``unreadable``; or how it comes back: ``dead``, ``smaller``, ``swapped``, ``renamed``, ``mounted``; with
+    #: ``stays`` it keeps its power.
     faults: dict[str, str]
     #: Serial → offset → 4 KiB.
     held: dict[str, dict[int, bytes]] = field(default_factory=dict)

@@ -427,11 +427,12 @@ class SimulatedMachine:
         fault = self.power.fault(disk.serial or "")
         if fault == "renamed":
             disk.kname, disk.number = f"nvme{int(disk.number.partition(':')[2]) + 20}n1", f"{disk.number}0"
-            self.surroundings.serials[disk.kname] = disk.serial or ""
+            self.surroundings.serials = {**self.surroundings.serials, disk.kname: disk.serial or ""}
             former = f"/dev/nvme{int(disk.kname[4:-2]) - 21}n1"
-            for of_path in (self.contents.pages, self.contents.data):
-                if former in of_path:
-                    of_path[disk.path] = of_path.pop(former)
+            if former in self.contents.pages:
+                self.contents.pages[disk.path] = self.contents.pages.pop(former)
+            if former in self.contents.data:
+                self.contents.data[disk.path] = self.contents.data.pop(former)
         elif fault == "smaller":
             disk.size //= 2
         elif fault == "swapped":
