@@ -10,12 +10,12 @@ import gzip
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from pytest_ssdqual.qual.integrity import power_loss, reference_model
 from pytest_ssdqual.qual.integrity.power_loss import DriveLosses, WriteMode
-from pytest_ssdqual.qual.integrity.reference_model import MOST_BYTES, PASSES, ReferenceModel, Torn
+from pytest_ssdqual.qual.integrity.reference_model import MOST_BYTES, PASSES, ReferenceModel, Region, Torn
 from pytest_ssdqual.qual.integrity.stamp import HISTORIES
 from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -28,10 +28,8 @@ from pytest_ssdqual.rig.fio import process, stamped_io
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
 from pytest_ssdqual.rig.guard import label
-from pytest_ssdqual.rig.integrity import drive_power
-from pytest_ssdqual.rig.integrity.drive_power import PowerCommands
+from pytest_ssdqual.rig.integrity.drive_power import PowerCommands, await_gone, await_return
 from pytest_ssdqual.rig.integrity.power_cut import Overwriting
-from pytest_ssdqual.rig.machine.machine import CommandFailed
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.measure import array_lifecycle
 from pytest_ssdqual.rig.measure.session import Setup
@@ -90,10 +88,8 @@ def _begin(setup: Setup, drive: Drive, is_protected: Callable[[str], bool]) -> D
     process.run(setup.machine, job, WRITE_S).accepted(job.expectation)
     for region in model.regions:
         model.wrote(region, generation, flushed=True)
-    cache = CacheState.UNKNOWN
-    with suppress(CommandFailed):
-        cache = write_cache.read(setup.machine, drive)
-    keeps_all = is_protected(drive.name) or cache in (CacheState.ABSENT, CacheState.OFF)
+    is_volatile = write_cache.read(setup.machine, drive) not in (CacheState.ABSENT, CacheState.OFF)
+    keeps_all = is_protected(drive.name) or not is_volatile
     return DriveUnderCuts(drive, model, DriveLosses(drive.name), keeps_all)
 
 
@@ -106,30 +102,31 @@ def _cut(setup: Setup, commands: PowerCommands, number: int, under: Sequence[Dri
     mode, size = tuple(WriteMode)[number % len(WriteMode)], SIZES[number % len(SIZES)]
     slots = {each.drive: setup.held.drives.index(each.drive) + 1 for each in under}
     with ExitStack() as running:
-        writes: list[Overwriting] = []
+        writes: list[tuple[DriveUnderCuts, Region, Overwriting]] = []
         for each in under:
             region = each.model.regions[number % len(each.model.regions)]
             over = Stretch(region.offset_bytes, region.size_bytes, each.model.begin(size, PASSES), size)
             setup.held.require_lease()
             target, history = _target(each.drive), each.model.history
-            writes.append(Overwriting.start(setup.machine, target, history, over, SYNC[mode]))
-            running.callback(writes[-1].running.cut)
+            write = Overwriting.start(setup.machine, target, history, over, SYNC[mode])
+            running.callback(write.running.cut)
+            writes.append((each, region, write))
         time.sleep(secrets.randbelow(MOST_MS) / 1000)
         setup.failures.power_cuts += 1
         setup.logbook.note("drive_power_cut", number=number + 1, mode=mode, drives=[each.identity for each in slots])
         with commands.cut(setup.machine, slots):
-            drive_power.await_gone(setup.machine, [*slots], lambda: not any(each.running.alive() for each in writes))
-            acknowledged = [write.acknowledged() for write in writes]
+            await_gone(setup.machine, [*slots], lambda: not any(write.running.alive() for *_, write in writes))
+            for *_, write in writes:
+                write.acknowledged()
             time.sleep(OFF_S)
     _identified_again(setup, under)
-    for each, write, last in zip(under, writes, acknowledged, strict=True):
+    for each, region, write in writes:
         is_kept = mode is not WriteMode.UNFLUSHED or each.keeps_all
         each.losses.judged += is_kept
         if not each.losses.first:
-            region = each.model.regions[number % len(each.model.regions)]
-            each.model.cut(region, Torn(write.initial + 1, last, size, is_kept))
+            each.model.cut(region, Torn(write.initial + 1, write.last, size, is_kept))
             _read_back(setup, each, f"cut {number + 1} ({mode})")
-            each.losses.unflushed += 0 if is_kept else each.model.older(region, last)
+            each.losses.unflushed += 0 if is_kept else each.model.older(region, write.last)
 
 
 def _identified_again(setup: Setup, under: Sequence[DriveUnderCuts]) -> None:
@@ -139,13 +136,13 @@ def _identified_again(setup: Setup, under: Sequence[DriveUnderCuts]) -> None:
     """
     failures = setup.failures
     awaited = [drive for drive in setup.held.drives if drive.name not in failures.failed]
-    back, absent = drive_power.await_return(setup.machine, awaited)
+    back, absent = await_return(setup.machine, awaited)
     for drive, why in absent.items():
         failures.failed[drive.name] = FailedDrive(drive.name, (f"after a power cut {why}",), ())
     mdadm.settle_udev(setup.machine, 120)
     setup.held.identify_again(back)
     paths = {drive.path: now.path for drive, now in back.items()}
-    failures.before = {paths.get(path, path): known for path, known in failures.before.items()}
+    failures.before = {paths[path]: known for path, known in failures.before.items() if path in paths}
     failures.latest.clear()
     # The kernel's messages about the cut say nothing about drives under a later load.
     setup.readings.array = None
