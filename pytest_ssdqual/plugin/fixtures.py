@@ -255,6 +255,18 @@ def ssd_integrity(request: pytest.FixtureRequest, _ssd_campaign: Campaign, ssd_g
 
 
 @pytest.fixture
+def ssd_power_cuts(request: pytest.FixtureRequest, _ssd_campaign: Campaign, ssd_geometry: Geometry) -> DrivesHealth:
+    """Power cuts of all drives side by side under stamped writes; false if a drive lost data, or did not come back.
+
+    Needs the mark ``ssd_array("drive")``, and ``--ssd-power-off`` and ``--ssd-power-on``, without which the test is
+    skipped; the test is ``assert ssd_power_cuts``. The protocol's ``integrity.power_cuts`` is the number of cuts.
+    """
+    from pytest_ssdqual.plugin.judging import read_back
+
+    return read_back.after_power_cuts(request, _ssd_campaign, ssd_geometry)
+
+
+@pytest.fixture
 def ssd_read_back(request: pytest.FixtureRequest, _ssd_campaign: Campaign, ssd_geometry: Geometry) -> ReadBack:
     """All data of the drives, read after their fill and compared; false if a drive returned something else.
 

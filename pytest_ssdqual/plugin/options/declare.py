@@ -237,6 +237,14 @@ OPTIONS = (
         "FILE",
         "Run only the history of array steps in this file (written by suites/integrity) instead of a search",
     ),
+    (
+        "power-off",
+        "COMMAND",
+        "For suites/power_cuts: the command that cuts a drive's power, run on this computer without a shell; {serial}, "
+        "{path}, {slot} (the drive's number in the run) and {machine} are replaced; one that is the same for several "
+        "drives runs once",
+    ),
+    ("power-on", "COMMAND", "The same to restore the power"),
     ("page", "YES|NO", "Write report.html into the run folder when the run ends; default: yes"),
     (
         "openmetrics",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_ssdqual.qual.integrity.steps import StepSequence
     from pytest_ssdqual.rig.drives.topology import Source
     from pytest_ssdqual.rig.guard.consent import Consent
+    from pytest_ssdqual.rig.integrity.drive_power import PowerCommands
 
 LAST_PORT = 65535
 #: Options without a meaning in a run without drives.
@@ -33,6 +34,7 @@ NEED_DEVICES = (
     "ssd_protocol", "ssd_arrays", "ssd_resume", "ssd_baseline", "ssd_reconnect", "ssd_replay",
     "ssd_expect", "ssd_live", "ssd_openmetrics", "ssd_wait", "ssd_bays", "ssd_bay", "ssd_shared_path",
     "ssd_read_only", "ssd_budget", "ssd_force_spec", "ssd_mixed", "ssd_smart_type", "ssd_notify",
+    "ssd_power_off", "ssd_power_on",
 )  # fmt: skip
 #: Options with a path that are ini values, too.
 IN_FILES = ("ssd_run_dir", "ssd_spec", "ssd_protocol", "ssd_bays")
@@ -100,6 +102,8 @@ class Settings:
     measure_unpromised: bool = False
     #: Types of drives for smartctl, unless a bay has its own.
     smart_types: tuple[SmartType, ...] = ()
+    #: Commands that cut and restore the power of drives; None: their power is not cut.
+    power: PowerCommands | None = None
 
     def of(self, bay: BayRequest) -> Settings:
         """Return the settings of one bay."""
@@ -179,7 +183,20 @@ def _of(config: pytest.Config, bays: tuple[BayRequest, ...]) -> Settings:
         mixed=config.getoption("ssd_mixed"),
         measure_unpromised=values.truth(config, "ssd_measure_unpromised"),
         smart_types=(bays[0].smart_types if len(bays) == 1 else ()) or _smart_types(config),
+        power=_power(config.getoption("ssd_power_off"), config.getoption("ssd_power_on")),
     )
+
+
+def _power(off: str | None, on: str | None) -> PowerCommands | None:
+    """Return the commands of both options; ``pytest.UsageError`` for one without the other."""
+    if not (off or on):
+        return None
+    if not (off and on):
+        raise pytest.UsageError("--ssd-power-off and --ssd-power-on belong together: give both, or neither")
+    from pytest_ssdqual.rig.integrity.drive_power import PowerCommands
+
+    with usage_error(ValueError, of="--ssd-power-off, --ssd-power-on"):
+        return PowerCommands.parse(off, on)
 
 
 def _required_claims(config: pytest.Config) -> tuple[str, ...] | None:
@@ -208,7 +225,9 @@ def _smart_types(config: pytest.Config) -> tuple[SmartType, ...]:
 def _read_only(config: pytest.Config) -> bool:
     """Return the option; ``pytest.UsageError`` with an option that only a run that writes can have."""
     asked = bool(config.getoption("ssd_read_only"))
-    for name in ("ssd_wipe", "ssd_shared", "ssd_configured", "ssd_unreadable", "ssd_resume", "ssd_replay"):
+    for name in (
+        "ssd_wipe", "ssd_shared", "ssd_configured", "ssd_unreadable", "ssd_resume", "ssd_replay", "ssd_power_off",
+    ):  # fmt: skip
         if asked and config.getoption(name):
             raise pytest.UsageError(f"{_option(name)} is for runs that write to drives: remove it, or --ssd-read-only")
     return asked

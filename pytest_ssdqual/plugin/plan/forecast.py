@@ -216,7 +216,7 @@ def _name(step: CampaignStep) -> str:
         StepKind.ALONE: " as reference",
         StepKind.SATURATION: " saturation",
         StepKind.LOOP: f" {step.what}",
-        StepKind.INTEGRITY: " integrity",
+        StepKind.INTEGRITY: " power cuts" if step.geometry.is_side_by_side else " integrity",
         StepKind.READ_BACK: " read back",
         StepKind.SEARCH: f" search around {step.what}",
     }

@@ -37,7 +37,7 @@ class Need:
     rebuilt: tuple[Workload, ...] = ()
     #: The plain workloads of searches.
     explored: tuple[Workload, ...] = ()
-    #: The test is an integrity test.
+    #: The test is an integrity test, of an array or of bare drives whose power is cut.
     lived: bool = False
     #: The data of filled drives are read back.
     is_read_back: bool = False
@@ -53,6 +53,9 @@ def of(item: pytest.Item) -> Need:
     names = getattr(item, "fixturenames", ())
     if not needs_drives(item) or "_ssd_campaign" not in names:
         return Need()
+    is_cut = "ssd_power_cuts" in names
+    if is_cut and not item.config.getoption("ssd_power_off"):
+        return Need()  # skipped
     parameters = marks.parameters(item)
     geometry, family = parameters.get("ssd_geometry"), parameters.get("_ssd_widths")
     workload, series = parameters.get("ssd_workload"), parameters.get("ssd_workload_set")
@@ -77,7 +80,7 @@ def of(item: pytest.Item) -> Need:
         loops=loops,
         rebuilt=rebuilt,
         explored=explored,
-        lived="ssd_integrity" in names,
+        lived="ssd_integrity" in names or is_cut,
         is_read_back="ssd_read_back" in names,
     )
 

@@ -36,6 +36,8 @@ from pytest_ssdqual.rig.measure import precondition
 #: Per measurement: starting fio and checking the array before and after (3.5 s in the lab under
 #: emulation). Per array: purge, creation and stop.
 OVERHEAD_S, BUILD_S = 3.5, 20.0
+#: Of one power cut of drives: until all data are read back, and of its writes, which rarely reach the sequential rate.
+POWER_CUT_S, WRITES_S = 60.0, 2.0
 #: Fill rate without a data sheet value: a slow SATA SSD, bytes per second and drive.
 FILL_BYTES_PER_S = 200e6
 
@@ -111,6 +113,9 @@ class Prices:
         if isinstance(what, Rounds):
             return self.loop(geometry, what)
         if step.kind is StepKind.INTEGRITY:
+            if geometry.is_side_by_side:
+                cuts = StepCost(POWER_CUT_S, WRITES_S * self._stream * geometry.width)
+                return cuts.times(self.protocol.integrity.power_cuts)
             return self.lives()
         if step.kind is StepKind.SEARCH:
             return self.search(geometry)

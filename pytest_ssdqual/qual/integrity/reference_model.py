@@ -125,12 +125,14 @@ class StampedUnit:
 
 @frozen
 class Torn:
-    """A region that was overwritten repeatedly when the power was cut; each pass was flushed."""
+    """A region that was overwritten repeatedly when the power was cut."""
 
     first: int
     #: The last pass that was acknowledged and flushed before the cut; None if none was.
     acknowledged: int | None
     block_bytes: int
+    #: Each pass was flushed, or need not be; otherwise any of them may be read.
+    is_kept: bool = True
 
 
 @dataclass(slots=True)
@@ -314,8 +316,18 @@ class ReferenceModel:
         passes = range(torn.first, torn.first + PASSES)
         generations = [each.generation for each in cells if each and each.history == self.history]
         last = max((each for each in generations if each in passes), default=None)
-        for unit in self._written(region, torn.block_bytes):
+        written = self._written(region, torn.block_bytes)
+        if not torn.is_kept:
+            anything = frozenset(range(torn.first, (last or torn.first) + 1))
+            for unit in written:
+                unit.now = unit.durable = None if unit.durable is None else unit.durable | anything
+            return
+        for unit in written:
             unit.now = unit.durable = _after_cut(torn, last, unit.durable)
+
+    def older(self, region: Region, generation: int) -> int:
+        """Return the number of units of a region that hold an earlier write than this one, as far as was read."""
+        return sum(unit.now is not None and min(unit.now) < generation for unit in self._units[region.number])
 
     def _right(self, offset: int, generation: int) -> bytes:
         """A whole unit of this generation."""

@@ -260,6 +260,8 @@ class IntegrityRule:
     member_bytes: Annotated[int, BeforeValidator(quoted(_member_bytes)), Field(alias="member")] = 4 << 30
     #: Unit that the drives never tear when the power fails: their ``logical`` or ``physical`` block.
     atomic: Literal["logical", "physical"] = "logical"
+    #: Power cuts of bare drives, by the site's commands: under flushed writes, FUA and neither in turn.
+    power_cuts: Times = 30
     #: Also cut the power during writes to a degraded RAID 5 or 6, which need not survive that (write hole).
     write_hole: bool = False
 

@@ -86,6 +86,8 @@ class Product(Strict):
     """What is accepted: the drives, or the system of drives, md and host"""
     drives: Annotated[int | None, Field(ge=1, le=10_000)] = None
     """How many of them a bay has; with more or fewer no run begins"""
+    power_loss_protection: bool = False
+    """Writes that were acknowledged survive a power cut, also without a flush"""
 
 
 class EnduranceTable(Strict):

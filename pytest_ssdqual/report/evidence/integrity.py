@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pytest_ssdqual.qual.integrity import power_loss
+from pytest_ssdqual.qual.integrity.power_loss import DriveLosses, LossKind
 from pytest_ssdqual.qual.integrity.read_back import ReadBack
 from pytest_ssdqual.qual.integrity.result import Survival
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.report.evidence.evidence import About, Evidence
@@ -16,6 +19,8 @@ CLAIM = "lost_blocks"
 SOURCE = "what was acknowledged is what is read (docs/integrity.md)"
 #: Claim about an array that was rebuilt under load, and about the data of bare drives.
 REBUILT, READ_BACK = "damage_after_rebuild", "read_back"
+#: Claim about bare drives whose power was cut.
+POWER_CUTS = "power_cut_losses"
 
 
 def of_survival(found: Survival, *, protocol: str, acceptance: bool, raw: tuple[str, ...] = ()) -> Evidence:
@@ -80,3 +85,35 @@ def of_rebuild(found: Rebuild, *, protocol: str, acceptance: bool) -> Evidence:
         raw=tuple(run.raw for run in found.foreground.runs),
         about=About.REBUILD,
     )
+
+
+def of_power_cuts(
+    losses: Sequence[DriveLosses], cuts: int, sentence: str, *, protocol: str, acceptance: bool
+) -> Evidence:
+    """Return the evidence that drives keep their data in power cuts, of which ``cuts`` were judged.
+
+    Its figure is the number of wrong writes, and of drives that did not come back.
+    """
+    bad = [drive for drive in losses if drive.findings]
+    evidence = health.counted(
+        POWER_CUTS,
+        str(Geometry(RaidLevel.DRIVE, len(losses))),
+        health.LOAD,
+        {drive.serial: drive.findings for drive in losses},
+        sentence=sentence,
+        remarks=tuple(
+            f"{drive.serial}: {drive.unflushed:,} acknowledged writes of 4 KiB that were not flushed are lost; the "
+            "drive may do that: it has a volatile cache, and its spec promises no power_loss_protection"
+            for drive in losses
+            if drive.unflushed
+        ),
+        protocol=protocol,
+        acceptance=acceptance,
+        source="what was acknowledged and flushed survives a power cut (docs/integrity.md)",
+        raw=tuple(name for drive in losses for name in drive.raw),
+        cause=Cause(Culprit.DRIVE, 0.0, bad[0].findings[0], tuple(drive.serial for drive in bad)) if bad else None,
+    )
+    value = float(sum(drive.wrong.total() or 1 for drive in bad))
+    figures = {f"{kind}_writes": float(sum(drive.wrong[kind] for drive in losses)) for kind in LossKind}
+    bound = {} if bad else {"bound_percent": power_loss.bound_percent(cuts)}
+    return replace(evidence, value=value, low=value, high=value, n=cuts, figures={**figures, **bound})

@@ -28,6 +28,7 @@ INAPPLICABLE = "inapplicable"
 GROUPS = {
     "inspection": "ssd_inspection",
     "integrity": "ssd_integrity",
+    "power_cuts": "ssd_power_cuts",
     "read_back": "ssd_read_back",
     "search": "ssd_explore",
     "self_test": "ssd_self_test",

@@ -22,6 +22,9 @@ DEPTH = 32
 DIFFERENT, UNREADABLE = errno.EILSEQ, (errno.EIO, errno.ENODATA, errno.EREMOTEIO, errno.ETIMEDOUT)
 #: Generations that one fio process writes in sequence; between two processes there is a short pause.
 BATCH = 16
+#: fio's options for passes that are flushed, each at its end, and for passes whose every write has FUA: a block device
+#: gives it to asynchronous direct writes of a file that is open with O_SYNC (block/fops.c), where the drive takes it.
+FLUSHED, FUA = ("--end_fsync=1",), ("--sync=1",)
 OVERWRITE = scripts.text("overwrite_passes.sh")
 
 
@@ -64,14 +67,17 @@ def differs(finished: FinishedProcess, expectation: ExpectedResult) -> bool:
     return False
 
 
-def overwrite(target: JobTarget, history: int, over: Stretch, passes: int, note: str) -> tuple[str, ...]:
-    """Return a command that overwrites a stretch repeatedly, with the next generation each time; each pass is flushed.
+def overwrite(
+    target: JobTarget, history: int, over: Stretch, passes: int, note: str, sync: Sequence[str] = FLUSHED
+) -> tuple[str, ...]:
+    """Return a command that overwrites a stretch repeatedly, with the next generation each time.
 
-    The file ``note`` has the last generation that is known to be flushed; ``passes`` is a multiple of ``BATCH``.
+    ``sync`` is ``FLUSHED``, ``FUA`` or nothing. The file ``note`` has the last generation that is known to be complete:
+    that of a whole ``BATCH``, of which ``passes`` is a multiple, or the last one when fio has failed.
     """
     form = stamp.fio_pattern(history, 0).removesuffix(f"{0:08x}%o") + "%08x"
     fio = ["fio", "--name=global", f"--filename={target.path}", *_engine(), "--rw=randwrite", "--do_verify=0"]
-    fio += ["--output-format=terse", "--end_fsync=1", *_place(over)]
+    fio += ["--output-format=terse", *sync, *_place(over)]
     generations = str(over.generation), str(over.generation + passes), str(BATCH)
     return ("sh", "-c", OVERWRITE, "overwrite", note, *generations, form, *fio)
 

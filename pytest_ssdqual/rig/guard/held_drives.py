@@ -61,6 +61,19 @@ class HeldDrives:
 
         self._lease = self._take(recheck)
 
+    def identify_again(self, now: Mapping[Drive, Drive]) -> None:
+        """Hold drives that lost their power under their names of ``now``, and recheck them; others stay as they were.
+
+        ``now`` has the drives by what they were, with another path and kernel name. The machine kept its power and the
+        lease, whose locks have the drives' own names. Data without a signature are no objection: the drive may have
+        changed them. Raises what the constructor raises, if the lease was lost ``LeaseLost``.
+        """
+        self.require_lease_alone()
+        names = {drive.kname: found.kname for drive, found in now.items()}
+        self._contents = {names.get(kname, kname): content for kname, content in self._contents.items()}
+        self.drives = tuple(now.get(drive, drive) for drive in self.drives)
+        self._look(tuple(now.values()), may_have_data=True)
+
     def require_lease(self) -> None:
         """Raise ``LeaseLost`` unless the lease is held now.
 

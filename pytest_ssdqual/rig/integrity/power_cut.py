@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from pytest_ssdqual.qual.integrity.reference_model import PASSES
 from pytest_ssdqual.qual.numbers import decimal
@@ -18,7 +19,14 @@ from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
 from pytest_ssdqual.rig.machine import run_files
 from pytest_ssdqual.rig.machine.channel import Channel
-from pytest_ssdqual.rig.machine.machine import CommandFailed, DriveRefused, InvalidMeasurement, Machine, RigError
+from pytest_ssdqual.rig.machine.machine import (
+    CommandFailed,
+    DriveRefused,
+    InvalidMeasurement,
+    Machine,
+    RigError,
+    Tethered,
+)
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
@@ -102,20 +110,51 @@ def begin(machine: Machine, target: JobTarget, history: int, overwritten: Stretc
 
     The writes go on until the machine ends. ``InvalidMeasurement`` if they do not start.
     """
-    note = run_files.path(machine, "passes")
-    argv = stamped_io.overwrite(target, history, overwritten, PASSES, note)
-    running = machine.tether(fencing.bound(argv, jobs.checks([target]), alone=True), first_signal="TERM")
-    started, initial = time.monotonic(), overwritten.generation - 1
-    while (flushed := _flushed(machine, note, initial)) == initial:
-        if not running.alive() or time.monotonic() - started > PASSES_S:
-            done = running.cut()
-            raise InvalidMeasurement(f"{target.path} could not be overwritten: {done.errors.strip()}")
-        time.sleep(PAUSE_S)
+    started = time.monotonic()
+    overwriting = Overwriting.start(machine, target, history, overwritten)
     time.sleep(SHARE * (time.monotonic() - started))
-    return _flushed(machine, note, flushed)
+    return overwriting.acknowledged()
 
 
-def _flushed(machine: Machine, note: str, before: int) -> int:
-    content = machine.run(["cat", note], check=False).text.strip()
-    found = decimal(content)
-    return before if found is None else found
+@dataclass(slots=True)
+class Overwriting:
+    """A stretch that is overwritten pass after pass, until the machine or the drive ends it."""
+
+    machine: Machine
+    running: Tethered
+    #: File with the last generation that is complete.
+    note: str
+    #: The generation before the first, and the last one that is known to be complete.
+    initial: int
+    last: int
+
+    @classmethod
+    def start(
+        cls,
+        machine: Machine,
+        target: JobTarget,
+        history: int,
+        overwritten: Stretch,
+        sync: Sequence[str] = stamped_io.FLUSHED,
+    ) -> Overwriting:
+        """Start, and wait for the first passes; for ``sync`` see ``stamped_io.overwrite``.
+
+        ``InvalidMeasurement`` if the writes do not start.
+        """
+        note = run_files.path(machine, "passes")
+        argv = stamped_io.overwrite(target, history, overwritten, PASSES, note, sync)
+        running = machine.tether(fencing.bound(argv, jobs.checks([target]), alone=True), first_signal="TERM")
+        initial, started = overwritten.generation - 1, time.monotonic()
+        overwriting = cls(machine, running, note, initial, initial)
+        while overwriting.acknowledged() == initial:
+            if not running.alive() or time.monotonic() - started > PASSES_S:
+                done = running.cut()
+                raise InvalidMeasurement(f"{target.path} could not be overwritten: {done.errors.strip()}")
+            time.sleep(PAUSE_S)
+        return overwriting
+
+    def acknowledged(self) -> int:
+        """Return the last generation that is known to be complete; ``initial`` if none is."""
+        generation = decimal(self.machine.run(["cat", self.note], check=False).text.strip())
+        self.last = self.last if generation is None else generation
+        return self.last

@@ -115,3 +115,25 @@ def test_overwriting_ends_when_fio_fails(target: JobTarget, tmp_path: Path) -> N
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, timeout=60, check=False)
     assert done.returncode == 1
     assert not note.exists()
+
+
+@pytest.mark.parametrize("sync", [stamped_io.FLUSHED, stamped_io.FUA, ()])
+def test_the_last_whole_pass_is_noted_when_the_device_goes(
+    target: JobTarget, tmp_path: Path, sync: tuple[str, ...]
+) -> None:
+    """In the middle of a batch, the file becomes a folder, which no further pass can open."""
+    note, image = tmp_path / "note", Path(target.path)
+    argv = stamped_io.overwrite(target, 3, Stretch(0, 64 * KIB, 7, 16 * KIB), 1 << 16, str(note), sync)
+    running = subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not note.exists() or (at := generation(image)) < int(note.read_text()) + 2:
+        assert running.poll() is None
+    image.rename(tmp_path / "gone")
+    image.mkdir()
+    assert running.wait(60) == 1
+    assert at <= int(note.read_text()) == generation(tmp_path / "gone")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["gone", "image", "note"]
+
+
+def generation(image: Path) -> int:
+    stamp = Stamp.of_cell(image.read_bytes()[:16])
+    return stamp.generation if stamp else 0

@@ -293,6 +293,37 @@ def test_after_a_restart_drives_are_leased_and_checked_anew(leases: Leases) -> N
         held.require_lease()
 
 
+def test_drives_that_swapped_names_in_a_power_cut_are_held_on(leases: Leases) -> None:
+    world = World(disks())
+    first, second, third = drives_of(world)
+    held = HeldDrives(machine_of(world), (first, second, third))
+    world.disks[0].kname, world.disks[1].kname = "sdc", "sdb"
+    with pytest.raises(DriveRefused, match="serial S2 where S1 was checked"):
+        held.require([first])
+    now = {first: replace(first, path="/dev/sdc", kname="sdc"), second: replace(second, path="/dev/sdb", kname="sdb")}
+    held.identify_again(now)
+    assert held.drives == (now[first], now[second], third)
+    held.require(held.drives)
+    with pytest.raises(DriveRefused, match="not among the drives"):
+        held.require([first])
+    assert leases.events == ["take s1 s2 s3"], "the machine kept its power"
+
+
+@pytest.mark.parametrize("fault", ["use", "serial", "lease"])
+def test_a_drive_that_lost_its_power_is_checked_again(leases: Leases, fault: str) -> None:
+    world = World(disks())
+    first, *_ = drives = drives_of(world)
+    held = HeldDrives(machine_of(world), drives)
+    world.disks[0].kname = "sdz"
+    if fault == "lease":
+        held.hold_again()
+        held._lease = None
+    else:
+        setattr(world.disks[0], fault, "swap")
+    with pytest.raises(LeaseLost if fault == "lease" else DriveRefused):
+        held.identify_again({first: replace(first, path="/dev/sdz", kname="sdz")})
+
+
 def seen(world: World, kname: str, signature: str) -> ScriptedMachine:
     """The machine, where one drive carries a signature now."""
     line = f"signature\0/dev/{kname}\0{signature}\0"

@@ -45,11 +45,12 @@ from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder import manifest
 from pytest_ssdqual.rig.drives import survey, write_cache
-from pytest_ssdqual.rig.fio import engine_limits, process
+from pytest_ssdqual.rig.fio import engine_limits, process, stamped_io
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.load import Load, LoadTrial
 from pytest_ssdqual.rig.guard import label, lease, shared_paths
 from pytest_ssdqual.rig.health import health, inspection, locking, self_test, write_counters
+from pytest_ssdqual.rig.integrity import drive_cuts, drive_power, power_cut
 from pytest_ssdqual.rig.integrity.power_cut import PowerSwitch
 from pytest_ssdqual.rig.machine import facts, local, ssh
 from pytest_ssdqual.rig.machine.machine import (
@@ -71,7 +72,7 @@ from pytest_ssdqual.rig.observe import drive_failure
 from pytest_ssdqual.rig.observe import environment as surroundings
 from pytest_ssdqual.rig.purge import zero
 from support.builders import inspected
-from support.fakes.bound_commands import unbound
+from support.fakes.bound_commands import bound_to, unbound
 from support.fakes.scripted import completed
 from support.simulator import simulated_fio, simulated_paths
 from support.simulator.published_drives import interface
@@ -81,6 +82,7 @@ from support.simulator.simulated_content import Contents
 from support.simulator.simulated_disks import Device, World
 from support.simulator.simulated_fio import FioProcess, UnderWay
 from support.simulator.simulated_media import Media
+from support.simulator.simulated_power import Power
 from support.simulator.simulated_self_tests import SelfTests
 from support.simulator.simulated_surroundings import Surroundings, traffic
 
@@ -271,6 +273,7 @@ class SimulatedMachine:
     contents: Contents = field(default_factory=Contents.of_environment)
     caches: Caches = field(default_factory=Caches.of_environment)
     self_tests: SelfTests = field(default_factory=SelfTests.of_environment)
+    power: Power = field(default_factory=Power.of_environment)
     surroundings: Surroundings = field(init=False)
     runs: int = 0
     #: Members of the last array that were failed.
@@ -321,6 +324,11 @@ class SimulatedMachine:
         if argv[:2] == ("sh", "-c") and argv[2] == label.RAW and self.written:
             data = self._returned(argv[4], self.written.at(int(argv[5])), int(argv[6]))
             return replace(completed(argv), stdout=gzip.compress(data, mtime=0))
+        if argv[:2] == ("sh", "-c") and argv[2] == label.RAW and self._serial(argv[4]) in self.power.held:
+            data = self.power.read(self._serial(argv[4]), int(argv[5]), int(argv[6]))
+            return replace(completed(argv), stdout=gzip.compress(data, mtime=0))
+        if argv[0] == "cat" and (note := self.power.noted(argv[1])) is not None:
+            return completed(argv, note)
         said = self.contents.answer(argv, stdin)
         return self._answer(argv) if said is None else completed(argv, said.decode())
 
@@ -339,8 +347,15 @@ class SimulatedMachine:
 
     def tether(self, argv: Sequence[str], *, first_signal: str = "INT", announces: bool = False) -> Tethered:
         self.require_alive()
+        if unbound(argv)[2:3] == (stamped_io.OVERWRITE,):
+            return self.power.overwrite(unbound(argv), self._serial(bound_to(argv)[1][0]))
         if unbound(argv)[0] != "fio":
             return Held(argv)
+        if any(word.startswith("--name=stretch-") for word in argv):
+            (path,) = [each.removeprefix("--output=") for each in argv if each.startswith("--output=")]
+            process = self.power.write(unbound(argv), self._serial(bound_to(argv)[1][0]))
+            self.outputs[path] = process.under_way
+            return process
         if self.next_fio is None:
             raise NotImplementedError(f"it is not known what this would measure: {argv}")
         (path,) = [each.removeprefix("--output=") for each in argv if each.startswith("--output=")]
@@ -355,6 +370,9 @@ class SimulatedMachine:
             yield
         finally:
             self.next_fio = None
+
+    def _serial(self, path: str) -> str:
+        return next((disk.serial or "" for disk in self.world.disks if disk.path == path), "")
 
     def line_process(self, argv: Sequence[str]) -> Counting:
         """Of whatever name, its drives' counters go up by the law for 4 KiB; see ``rig.observe.live_stats``."""
@@ -393,11 +411,39 @@ class SimulatedMachine:
 
     @property
     def world(self) -> World:
-        numbers = range(1, self.scene.drives + 1)
         digits = re.sub(r"\D", "", self.name.partition(".")[0])  # dut2's drives are not dut1's
         sheet = os.environ.get("SIMULATED_SHEET")
         transport, link, queue = interface(sheet) if sheet else ("nvme", None, None)
         return World(
+            [
+                self._as_it_came_back(disk)
+                for disk in self._disks(digits, transport, link, queue)
+                if not self.power.is_off(disk.serial or "")
+            ]
+        )
+
+    def _as_it_came_back(self, disk: Device) -> Device:
+        """A drive with another name, capacity or serial after its power was cut, if that is its fault."""
+        fault = self.power.fault(disk.serial or "")
+        if fault == "renamed":
+            disk.kname, disk.number = f"nvme{int(disk.number.partition(':')[2]) + 20}n1", f"{disk.number}0"
+            self.surroundings.serials = {**self.surroundings.serials, disk.kname: disk.serial or ""}
+            former = f"/dev/nvme{int(disk.kname[4:-2]) - 21}n1"
+            if former in self.contents.pages:
+                self.contents.pages[disk.path] = self.contents.pages.pop(former)
+            if former in self.contents.data:
+                self.contents.data[disk.path] = self.contents.data.pop(former)
+        elif fault == "smaller":
+            disk.size //= 2
+        elif fault == "swapped":
+            disk.serial, disk.wwn = "OTHER", None
+        elif fault == "mounted":
+            disk.mountpoint = "/mnt"
+        return disk
+
+    def _disks(self, digits: str, transport: str | None, link: str | None, queue: int | None) -> list[Device]:
+        numbers = range(1, self.scene.drives + 1)
+        return (
             [
                 Device(
                     f"nvme{number - 1}n1", "disk", f"259:{number}",
@@ -727,7 +773,9 @@ def pytest_configure(config: pytest.Config) -> None:
     patch.setattr(os, "fsync", lambda descriptor: None)
     passed_s = [0.0]
     clock = SimpleNamespace(monotonic=lambda: sum(passed_s), sleep=passed_s.append)
-    patch.setattr(self_test, "time", clock)
+    for module in (self_test, drive_cuts, drive_power, power_cut):
+        patch.setattr(module, "time", clock)
+    patch.setattr(drive_cuts, "MOST_BYTES", 1 << 16)
     patch.setattr(self_test, "LIMIT_S", 100.0)
     patch.setattr(manifest, "version", VERSION)
     patch.setattr(local, "connect", connect_local)

@@ -1,0 +1,167 @@
+"""Power cuts of bare drives side by side, at random moments under stamped writes; everything is read back after each.
+
+Regions from the first to the last byte of each drive hold stamps. In each cut one of them is overwritten pass after
+pass, and all others were flushed long ago. A drive with a finding is not cut again, and the others are.
+"""
+
+from __future__ import annotations
+
+import gzip
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from pytest_ssdqual.qual.integrity import power_loss, reference_model
+from pytest_ssdqual.qual.integrity.power_loss import DriveLosses, WriteMode
+from pytest_ssdqual.qual.integrity.reference_model import MOST_BYTES, PASSES, ReferenceModel, Region, Torn
+from pytest_ssdqual.qual.integrity.stamp import HISTORIES
+from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
+from pytest_ssdqual.rig.drives import write_cache
+from pytest_ssdqual.rig.drives.cache_state import CacheState
+from pytest_ssdqual.rig.drives.fencing import Checked
+from pytest_ssdqual.rig.drives.survey import Drive
+from pytest_ssdqual.rig.fio import process, stamped_io
+from pytest_ssdqual.rig.fio.jobs import JobTarget
+from pytest_ssdqual.rig.fio.stamped_io import Stretch
+from pytest_ssdqual.rig.guard import label
+from pytest_ssdqual.rig.integrity.drive_power import PowerCommands, await_gone, await_return
+from pytest_ssdqual.rig.integrity.power_cut import Overwriting
+from pytest_ssdqual.rig.md import mdadm
+from pytest_ssdqual.rig.measure import array_lifecycle
+from pytest_ssdqual.rig.measure.session import Setup
+
+#: fio's options by mode; the modes of the cuts in turn.
+SYNC = {WriteMode.FLUSHED: stamped_io.FLUSHED, WriteMode.FUA: stamped_io.FUA, WriteMode.UNFLUSHED: ()}
+#: Sizes of transfers, of the cuts in turn; the longest time of the writes until a cut, in milliseconds.
+SIZES, MOST_MS = (UNIT_BYTES, 4 * UNIT_BYTES), 3000
+#: Seconds without power, in which capacitors discharge; those that the first write of all regions may take, and a read.
+OFF_S, WRITE_S, READ_S = 5.0, 600.0, 300.0
+
+
+@dataclass(slots=True)
+class DriveUnderCuts:
+    """One drive, what must be read from it, and what it has lost so far."""
+
+    drive: Drive
+    model: ReferenceModel
+    losses: DriveLosses
+    #: It has to keep writes that were not flushed: power-loss protection is promised, or it has no volatile cache.
+    keeps_all: bool
+
+
+def run(
+    setup: Setup, geometry: Geometry, commands: PowerCommands, is_protected: Callable[[str], bool]
+) -> tuple[DriveLosses, ...]:
+    """Purge the drives of ``geometry``, write to them, and cut their power as often as the protocol has it.
+
+    ``is_protected`` says by serial number whether the spec promises power-loss protection. ``RigError`` or a child of
+    it if the rig is at fault: a command that fails, a drive that keeps its power, or one in use when it is back.
+    """
+    drives = setup.failures.usable(geometry, setup.held.drives)
+    setup.note("purging", geometry, members=[drive.identity for drive in drives])
+    setup.held.require(drives)
+    array_lifecycle.purge_all(setup, drives)
+    label.write_drives(setup.held.leased, drives)
+    several = [_begin(setup, drive, is_protected) for drive in drives]
+    cuts = setup.protocol.integrity.power_cuts
+    for number in range(cuts):
+        if under := [each for each in several if not each.losses.findings]:
+            setup.progress(f"power cut {number + 1} of {cuts}", 0)
+            _cut(setup, commands, number, under)
+    return tuple(each.losses for each in several)
+
+
+def _begin(setup: Setup, drive: Drive, is_protected: Callable[[str], bool]) -> DriveUnderCuts:
+    """Write all regions of a drive, flushed."""
+    rule = setup.protocol.integrity
+    block_bytes = drive.physical_block_bytes if rule.atomic == "physical" else drive.logical_block_bytes
+    model = ReferenceModel(secrets.randbelow(HISTORIES), min(block_bytes or 512, UNIT_BYTES))
+    model.add(reference_model.spread(drive.size_bytes, MOST_BYTES, rule.regions, label.HEAD_BYTES))
+    generation = model.begin(UNIT_BYTES)
+    stretches = [Stretch(each.offset_bytes, each.size_bytes, generation, UNIT_BYTES) for each in model.regions]
+    job = stamped_io.write(_target(drive), model.history, stretches, flush=True)
+    setup.held.require_lease()
+    process.run(setup.machine, job, WRITE_S).accepted(job.expectation)
+    for region in model.regions:
+        model.wrote(region, generation, flushed=True)
+    is_volatile = write_cache.read(setup.machine, drive) not in (CacheState.ABSENT, CacheState.OFF)
+    keeps_all = is_protected(drive.name) or not is_volatile
+    return DriveUnderCuts(drive, model, DriveLosses(drive.name), keeps_all)
+
+
+def _target(drive: Drive) -> JobTarget:
+    return JobTarget(drive.path, drive.size_bytes, checked=Checked.of(drive))
+
+
+def _cut(setup: Setup, commands: PowerCommands, number: int, under: Sequence[DriveUnderCuts]) -> None:
+    """Cut the power of drives under writes once, identify them again, and read back what they hold."""
+    mode, size = tuple(WriteMode)[number % len(WriteMode)], SIZES[number % len(SIZES)]
+    slots = {each.drive: setup.held.drives.index(each.drive) + 1 for each in under}
+    with ExitStack() as running:
+        writes: list[tuple[DriveUnderCuts, Region, Overwriting]] = []
+        for each in under:
+            region = each.model.regions[number % len(each.model.regions)]
+            over = Stretch(region.offset_bytes, region.size_bytes, each.model.begin(size, PASSES), size)
+            setup.held.require_lease()
+            target, history = _target(each.drive), each.model.history
+            write = Overwriting.start(setup.machine, target, history, over, SYNC[mode])
+            running.callback(write.running.cut)
+            writes.append((each, region, write))
+        time.sleep(secrets.randbelow(MOST_MS) / 1000)
+        setup.failures.power_cuts += 1
+        setup.logbook.note("drive_power_cut", number=number + 1, mode=mode, drives=[each.identity for each in slots])
+        with commands.cut(setup.machine, slots):
+            await_gone(setup.machine, [*slots], lambda: not any(write.running.alive() for *_, write in writes))
+            for *_, write in writes:
+                write.acknowledged()
+            time.sleep(OFF_S)
+    _identified_again(setup, under)
+    for each, region, write in writes:
+        is_kept = mode is not WriteMode.UNFLUSHED or each.keeps_all
+        each.losses.judged += is_kept
+        if not each.losses.first:
+            each.model.cut(region, Torn(write.initial + 1, write.last, size, is_kept))
+            _read_back(setup, each, f"cut {number + 1} ({mode})")
+            each.losses.unflushed += 0 if is_kept else each.model.older(region, write.last)
+
+
+def _identified_again(setup: Setup, under: Sequence[DriveUnderCuts]) -> None:
+    """Wait for all drives of the run that have not failed, and hold them by their present names.
+
+    One that is not back has failed.
+    """
+    failures = setup.failures
+    awaited = [drive for drive in setup.held.drives if drive.name not in failures.failed]
+    back, absent = await_return(setup.machine, awaited)
+    for drive, why in absent.items():
+        failures.failed[drive.name] = FailedDrive(drive.name, (f"after a power cut {why}",), ())
+    mdadm.settle_udev(setup.machine, 120)
+    setup.held.identify_again(back)
+    paths = {drive.path: now.path for drive, now in back.items()}
+    failures.before = {paths[path]: known for path, known in failures.before.items() if path in paths}
+    failures.latest.clear()
+    # The kernel's messages about the cut say nothing about drives under a later load.
+    setup.readings.array = None
+    for each in under:
+        each.losses.first = absent.get(each.drive, "")
+        each.drive = back.get(each.drive, each.drive)
+    if setup.caches:
+        setup.caches.set()
+
+
+def _read_back(setup: Setup, each: DriveUnderCuts, when: str) -> None:
+    """Read all regions of a drive, and keep those that are wrong."""
+    losses = each.losses
+    for region in each.model.regions:
+        place = str(region.offset_bytes), str(region.size_bytes)
+        argv = ["sh", "-c", label.RAW, "raw", each.drive.path, *place]
+        packed = setup.machine.run(argv, deadline_s=READ_S, repeatable=True).stdout
+        if mismatches := list(each.model.judge(region, gzip.decompress(packed))):
+            first = mismatches[0]
+            losses.wrong += power_loss.losses(mismatches, each.model.atom_bytes)
+            losses.first = losses.first or f"the first after {when} at byte {first.offset_bytes:,}: {first.kind}"
+            losses.raw.append(setup.logbook.keep(f"power-cut-{losses.serial}-{region.number}.gz", packed))
