@@ -298,8 +298,8 @@ def parametrize(
 
 def _replays(item: pytest.Item, trace: Trace | None) -> Sequence[Workload | ImpossibleArray]:
     """Return the replays of the mark ``ssd_replay``; without a trace the test does not apply."""
-    scales = _given(item, "ssd_replay", int)
-    if not scales or min(scales) < 1:
+    scales = [scale for mark in item.iter_markers("ssd_replay") for scale in mark.args]
+    if not scales or not all(isinstance(scale, int) and scale > 0 for scale in scales):
         raise pytest.UsageError(f"{item.nodeid}: the mark ssd_replay(*per_cent) needs scales of time, e.g. 100, 200")
     if trace is None:
         return [ImpossibleArray("none", "needs a trace: add --ssd-trace=FILE")]

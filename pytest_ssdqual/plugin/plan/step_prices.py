@@ -21,7 +21,7 @@ from pytest_ssdqual.qual.units import format_capacity, format_duration
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.trace import REPLAYS
-from pytest_ssdqual.qual.workload.workload import Replay, Workload
+from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign_plan import (
     OF_MEMBERS,
     Assemble,
@@ -216,20 +216,14 @@ class Prices:
         A window that is not steady is measured again, as often as the protocol allows.
         """
         protocol = self.protocol
-        if workload.replay:
-            return self._replays(geometry, workload, workload.replay)
+        if replay := workload.replay:
+            written = replay.bytes_written * _targets(geometry) * _copies(geometry, workload)
+            return StepPrice.fixed(StepCost(replay.due_s + OVERHEAD_S, written).times(REPLAYS))
         if protocol.visits and not workload.burst_s:
             return StepPrice.fixed(self.cells(geometry, workload, protocol.visits.cells[0]))
         window_s = protocol.window_of(tail=workload in self.tails)
         all_repeats = self._processes(geometry, workload, protocol.measure.ramp_s + window_s, protocol.measure.repeats)
         return StepPrice(all_repeats, all_repeats.times(protocol.measure.attempts))
-
-    def _replays(self, geometry: Geometry, workload: Workload, replay: Replay) -> StepPrice:
-        """Return the price of all replays; one that cannot keep its pace, and the one of fio alone, double it."""
-        targets = _targets(geometry)
-        written = replay.bytes_written * targets * _copies(geometry, workload)
-        all_replays = StepCost(replay.due_s + OVERHEAD_S, written).times(REPLAYS)
-        return StepPrice(all_replays, all_replays.times(2) + StepCost(replay.due_s))
 
     def cells(self, geometry: Geometry, workload: Workload, count: int) -> StepCost:
         """Return the cost of so many cells; ``ValueError`` by a protocol without visits."""

@@ -13,12 +13,14 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import chain
+from pathlib import PurePath
 from typing import NamedTuple
 
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.units import Unit, format_capacity, format_duration, format_value
+from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.qual.workload.workload import Replay, Workload
 
 SECTOR_BYTES = 512
@@ -33,14 +35,21 @@ SHORTEST_S, MOST_PER_S = 30.0, 100_000
 REPLAYS = 3
 #: The one name of the normal form.
 TARGET = "target"
-COLUMNS = ("time", "offset", "size", "op")
-#: Actions that move no data, and that no replay repeats.
-SILENT_ACTIONS = ("add", "open", "close")
-DIRECTIONS = {"r": False, "read": False, "w": True, "write": True}
-#: Text of blkparse: device, CPU, sequence, time, process, action, kind, sector + sectors.
+COLUMNS = {"time", "offset", "size", "op"}
+#: Lines of both versions of iolog, and of blkparse: F before the kind is a flush.
+IOLOGS = {
+    "fio version 3 iolog": re.compile(r"(?P<time>\d+) \S+ (?P<op>\w+)(?: (?P<offset>\d+) (?P<size>\d+))?\s*"),
+    "fio version 2 iolog": re.compile(r"\S+ (?P<op>\w+)(?: (?P<offset>\d+) (?P<size>\d+))?\s*"),
+}
 BLKPARSE = re.compile(
-    r"\s*(\d+,\d+)\s+\d+\s+\d+\s+(\d+\.\d+)\s+\d+\s+([A-Z]+)\s+([A-Z]+)(?:\s+(\d+) \+ (\d+))?(?:\s|$)"
+    r"\s*(?P<device>\d+,\d+)\s+\d+\s+\d+\s+(?P<time>\d+\.\d+)\s+\d+\s+(?P<action>[A-Z]+)\s+F?(?P<op>[A-Z])[A-Z]*"
+    r"(?:\s+(?P<offset>\d+) \+ (?P<size>\d+))?(?:\s.*)?\s*"
 )
+#: What moves no data; of blkparse's actions only Q, as requests were queued: the others are the same requests later.
+IGNORED = ("add", "open", "close")
+DIRECTIONS = {"r": False, "read": False, "w": True, "write": True}
+#: The fields of a line; empty if it has not those of its format.
+_Fields = Callable[[str], Mapping[str, str]]
 
 
 class TraceIo(NamedTuple):
@@ -52,10 +61,6 @@ class TraceIo(NamedTuple):
     is_write: bool
 
 
-class _Refused(ValueError):
-    """The reason why a line is left out."""
-
-
 @frozen
 class Trace:
     """Reads and writes in order of time, the first at time 0."""
@@ -63,8 +68,8 @@ class Trace:
     #: Lower-case letters and digits.
     name: str
     ios: tuple[TraceIo, ...]
-    #: For each reason why lines were left out: their number, and the number of the first.
-    refused: dict[str, tuple[int, int]]
+    #: Numbers of the lines that were left out, by the reason.
+    refused: dict[str, list[int]]
 
     @classmethod
     def read(cls, file_name: str, lines: Iterable[str]) -> Trace:
@@ -72,33 +77,25 @@ class Trace:
 
         ``ValueError`` if it is none of them, or has no usable I/O or too many.
         """
+        ios, refused = list[TraceIo](), dict[str, list[int]]()
         rows = iter(lines)
-        parsed = _format(next(rows, ""), rows)
-        ios, refused = list[TraceIo](), dict[str, tuple[int, int]]()
-        for number, io in parsed:
-            if isinstance(io, _Refused):
-                count, first = refused.get(str(io), (0, number))
-                refused[str(io)] = (count + 1, first)
-            else:
+        for number, io in _ios(next(rows, ""), rows):
+            if isinstance(io, TraceIo):
                 ios.append(io)
+            else:
+                refused.setdefault(io, []).append(number)
             if len(ios) > MOST_IOS:
                 raise ValueError(f"it has more than {MOST_IOS:,} I/Os; cut a part out of it")
         if not ios:
             raise ValueError(f"it has no I/O that can be replayed; {next(iter(refused), 'it is empty')}")
         ios.sort(key=lambda io: io.time_us)
         start_us = ios[0].time_us
-        shifted = tuple(io._replace(time_us=io.time_us - start_us) for io in ios)
-        stem = re.sub("[^a-z0-9]", "", file_name.rpartition("/")[2].partition(".")[0].lower())[:24]
-        return cls(stem if stem[:1].isalpha() else f"trace{stem}", shifted, refused)
+        name = re.sub("^[^a-z]*|[^a-z0-9]", "", PurePath(file_name).stem.lower())[:24]
+        return cls(name or "trace", tuple(io._replace(time_us=io.time_us - start_us) for io in ios), refused)
 
     @property
     def span_s(self) -> float:
         return self.ios[-1].time_us / 1e6
-
-    @property
-    def extent_bytes(self) -> int:
-        """End of the highest I/O."""
-        return max(io.offset + io.size for io in self.ios)
 
     def lines(self) -> Iterator[str]:
         """Yield the normal form."""
@@ -110,40 +107,35 @@ class Trace:
 
     def sentences(self) -> Iterator[str]:
         """Yield the summary: one sentence a line, and one for each reason of refused lines."""
-        count, writes = len(self.ios), [io for io in self.ios if io.is_write]
-        sizes = Counter(io.size for io in self.ios)
-        rate = format_value(count / self.span_s, Unit.IOPS) if self.span_s else "no times"
-        per_second = Counter(io.time_us // 1_000_000 for io in self.ios)
-        touched = {mib for io in self.ios for mib in range(io.offset >> 20, ((io.offset + io.size - 1) >> 20) + 1)}
-        usual = (f"{format_capacity(size)} {ios / count:.0%}" for size, ios in sizes.most_common(5))
-        yield f"{self.name}: {count:,} I/Os in {format_duration(self.span_s)}, {1 - len(writes) / count:.1%} reads"
-        yield f"rate: {rate}, at most {max(per_second.values()):,} in one second"
-        yield f"sizes: {', '.join(usual)}{f', and {len(sizes) - 5} others' if len(sizes) > 5 else ''}"
-        yield f"written: {format_capacity(sum(io.size for io in writes))}"
-        yield f"footprint: {format_capacity(len(touched) << 20)} in whole MiB, up to byte {self.extent_bytes:,}"
-        for reason, (lines, first) in self.refused.items():
-            yield f"{lines:,} line{'' if lines == 1 else 's'} left out, the first is line {first:,}: {reason}"
+        count, sizes = len(self.ios), Counter(io.size for io in self.ios)
+        busiest = max(Counter(io.time_us // 1_000_000 for io in self.ios).values())
+        mib = {at for io in self.ios for at in range(io.offset >> 20, ((io.offset + io.size - 1) >> 20) + 1)}
+        usual = ", ".join(f"{format_capacity(size)} {ios / count:.0%}" for size, ios in sizes.most_common(5))
+        reads = sum(not io.is_write for io in self.ios) / count
+        yield f"{self.name}: {count:,} I/Os in {self.span_s:,.3f} s, {reads:.1%} reads"
+        yield f"rate: {count / max(1.0, self.span_s):,.1f} I/Os per second, at most {busiest:,} in one second"
+        yield f"sizes: {len(sizes)}, the most frequent are {usual}"
+        yield f"footprint: {format_capacity(len(mib) << 20)} in {len(mib):,} MiB, the last is {max(mib):,}"
+        for reason, numbers in self.refused.items():
+            yield f"left out: {len(numbers):,} lines, the first is line {numbers[0]:,}: {reason}"
 
     def workload(self, scale_percent: int) -> Workload:
         """Return the replay at ``scale_percent`` of its rate; ``ValueError`` if fio cannot hold that by itself."""
-        writes = [io.size for io in self.ios if io.is_write]
-        reads_percent = 100 * (1 - len(writes) / len(self.ios))
-        bytes_moved = sum(io.size for io in self.ios)
-        unit = math.gcd(*(value for io in self.ios for value in (io.offset, io.size)))
-        replay = Replay(self.sha256, scale_percent, len(self.ios), self.span_s, bytes_moved, sum(writes))
-        if replay.due_s < SHORTEST_S:
+        written = [io.size for io in self.ios if io.is_write]
+        count, moved = len(self.ios), sum(io.size for io in self.ios)
+        replay = Replay(self.sha256, scale_percent, count, self.span_s, moved, sum(written))
+        if replay.due_s < SHORTEST_S or count / replay.due_s > MOST_PER_S:
             raise ValueError(
-                f"at {scale_percent} % a replay of it lasts {replay.due_s:.1f} s, {SHORTEST_S:g} s are needed"
+                f"at {scale_percent} % it has {count:,} I/Os in {replay.due_s:.1f} s; a replay takes {SHORTEST_S:g} s "
+                f"or more, and has up to {MOST_PER_S:,} I/Os per second"
             )
-        if replay.ios / replay.due_s > MOST_PER_S:
-            raise ValueError(f"at {scale_percent} % it has more than {MOST_PER_S:,} I/Os per second, too many for fio")
-        mixed = 0 < len(writes) < len(self.ios)
+        is_mixed = 0 < len(written) < count
         return Workload(
-            rw="randrw" if mixed else ("randwrite" if writes else "randread"),
-            bs=str(unit),
+            rw="randrw" if is_mixed else ("randwrite" if written else "randread"),
+            bs=str(math.gcd(*(value for io in self.ios for value in (io.offset, io.size)))),
             qd_per_drive=1,
-            read_percent=min(99, max(1, round(reads_percent))) if mixed else None,
-            threads=min(STREAMS, len(self.ios)),
+            read_percent=min(99, max(1, round(100 - 100 * len(written) / count))) if is_mixed else None,
+            threads=min(STREAMS, count),
             name=self.name,
             replay=replay,
         )
@@ -173,102 +165,55 @@ def iolog(ios: Iterable[TraceIo]) -> Iterator[str]:
         yield f"{io.time_us + 1} {TARGET} {'write' if io.is_write else 'read'} {io.offset} {io.size}\n"
 
 
-_Parsed = Iterator[tuple[int, TraceIo | _Refused]]
+def _ios(first: str, rows: Iterator[str]) -> Iterator[tuple[int, TraceIo | str]]:
+    """Yield each I/O with the number of its line, or the reason why the line is left out."""
+    begin, fields_of, us, block = _format(first)
+    clock, device = "0", ""
+    for number, line in enumerate(rows if begin > 1 else chain((first,), rows), begin):
+        fields = fields_of(line)
+        op, device = fields.get("op", "").lower(), device or fields.get("device", "")
+        if not line.strip() or op in IGNORED or fields.get("action", "Q") != "Q":
+            continue
+        if op == "wait" and fields["offset"]:
+            clock = fields["offset"] + "000"
+        elif fields.get("device", device) != device:
+            yield number, f"a trace is of one device, and this is not {device}: run blkparse for each"
+        else:
+            yield number, _io({"time": clock, **fields}, us, block)
 
 
-def _format(first: str, rows: Iterator[str]) -> _Parsed:
-    """Return the I/Os of the lines behind ``first``, or of all lines."""
-    if first.startswith("fio version 3 iolog"):
-        return _each(rows, 2, _version_3)
-    if first.startswith("fio version 2 iolog"):
-        return _each(rows, 2, _Version2())
+def _format(first: str) -> tuple[int, _Fields, float, int]:
+    """Return the first line with an I/O, how to read one, and the units of times (microseconds) and offsets (bytes)."""
     columns = [name.strip().lower() for name in first.split(",")]
-    if set(COLUMNS) <= set(columns):
-        places = [columns.index(name) for name in COLUMNS]
-        return _each(rows, 2, lambda line: _of_csv(line, places))
-    if BLKPARSE.match(first):
-        return _each(chain((first,), rows), 1, _Blkparse())
+    if pattern := IOLOGS.get(first.strip()):
+        return 2, partial(_matched, pattern), 1.0, 1
+    if BLKPARSE.fullmatch(first):
+        return 1, partial(_matched, BLKPARSE), 1e6, SECTOR_BYTES
+    if set(columns) >= COLUMNS:
+        return 2, lambda line: dict(zip(columns, next(csv.reader([line], skipinitialspace=True)), strict=False)), 1e6, 1
     raise ValueError(
         "its first line is of no known format: fio's iolog (version 2 or 3), text of blkparse, or CSV with the columns "
-        f"{', '.join(COLUMNS)}"
+        "time, offset, size, op"
     )
 
 
-def _each(rows: Iterable[str], number: int, parse: Callable[[str], TraceIo | None]) -> _Parsed:
-    for at, line in enumerate(rows, number):
-        if not line.strip():
-            continue
-        try:
-            io = parse(line)
-        except _Refused as error:
-            yield at, error
-        except (ValueError, IndexError, OverflowError, csv.Error):
-            yield at, _Refused("it has not the fields of its format")
-        else:
-            if io:
-                yield at, io
+def _matched(pattern: re.Pattern[str], line: str) -> Mapping[str, str]:
+    found = pattern.fullmatch(line)
+    return found.groupdict() if found else {}
 
 
-def _io(time_us: float, offset: str, size: str, direction: str) -> TraceIo:
-    """Return an I/O; ``_Refused`` if no drive could do it."""
-    if direction.lower() not in DIRECTIONS:
-        raise _Refused("only reads and writes are replayed, no flush and no discard")
-    io = TraceIo(round(time_us), int(offset), int(size), DIRECTIONS[direction.lower()])
-    if io.time_us < 0 or io.offset < 0 or io.offset + io.size >= 1 << 63:
-        raise _Refused("a time or an offset is negative, or the offset has more than 63 bits")
-    if io.offset % SECTOR_BYTES or io.size % SECTOR_BYTES or not 0 < io.size <= LARGEST_BYTES:
-        raise _Refused(f"an I/O is whole sectors of {SECTOR_BYTES} bytes, up to {LARGEST_BYTES >> 20} MiB")
+def _io(fields: Mapping[str, str], us: float, block: int) -> TraceIo | str:
+    """Return an I/O, or the reason why no drive could do it."""
+    try:
+        op = fields["op"].strip().lower()
+        if op not in DIRECTIONS:
+            return "only reads and writes are replayed, no flush and no discard"
+        offset, size = block * int(fields["offset"]), block * int(fields["size"])
+        io = TraceIo(round(us * float(fields["time"])), offset, size, DIRECTIONS[op])
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return "it has not the fields of its format"
+    if min(io.time_us, offset) < 0 or offset >= 1 << 62:
+        return "a time or an offset is below 0, or the offset beyond 2^62"
+    if offset % SECTOR_BYTES or size % SECTOR_BYTES or not 0 < size <= LARGEST_BYTES:
+        return f"an I/O is whole sectors of {SECTOR_BYTES} bytes, up to {LARGEST_BYTES >> 20} MiB"
     return io
-
-
-def _version_3(line: str) -> TraceIo | None:
-    words = line.split()
-    if len(words) == 3 and words[2] in SILENT_ACTIONS:
-        return None
-    time_us, _, action, offset, size = words
-    return _io(int(time_us), offset, size, action)
-
-
-class _Version2:
-    """Lines of version 2, whose time is that of the last ``wait``."""
-
-    def __init__(self) -> None:
-        self.time_us = 0
-
-    def __call__(self, line: str) -> TraceIo | None:
-        words = line.split()
-        if len(words) == 2 and words[1] in SILENT_ACTIONS:
-            return None
-        if words[1] == "wait":
-            self.time_us = max(self.time_us, 1000 * int(words[2]))
-            return None
-        _, action, offset, size = words
-        return _io(self.time_us, offset, size, action)
-
-
-def _of_csv(line: str, places: list[int]) -> TraceIo:
-    cells = next(csv.reader([line]))
-    time_s, offset, size, direction = (cells[place].strip() for place in places)
-    return _io(1e6 * float(time_s), offset, size, direction)
-
-
-class _Blkparse:
-    """Lines of blkparse: requests as they were queued, of the first device."""
-
-    def __init__(self) -> None:
-        self.device = ""
-
-    def __call__(self, line: str) -> TraceIo | None:
-        found = BLKPARSE.match(line)
-        if not found:
-            raise _Refused("it is no event of blkparse, as its summary")
-        device, time_s, action, kind, sector, count = found.groups()
-        if action != "Q":
-            return None  # the same request later, merged or on its way
-        self.device = self.device or device
-        if device != self.device:
-            raise _Refused(f"a trace is of one device, this is not {self.device}; run blkparse for each")
-        direction = "".join(letter for letter in kind if letter in "RWD")
-        if count is None or direction not in ("R", "W"):
-            raise _Refused("only reads and writes are replayed, no flush and no discard")
-        return _io(1e6 * float(time_s), str(512 * int(sector)), str(512 * int(count)), direction)

@@ -34,8 +34,6 @@ PAGE_BYTES = 4096
 #: Paths that may be given to fio. There ``:`` separates file names, ``\\`` escapes, ``$`` and ``%`` are expanded in
 #: places, and a path that does not begin with ``/`` may be taken for an option or an engine's address.
 SAFE_PATH = re.compile(r"/[A-Za-z0-9._+@=,~/-]*[A-Za-z0-9_]", re.ASCII)
-#: The I/O engine of replays.
-SYNCHRONOUS = "psync"
 #: fio's default list ends at p99.99; the bins hold everything, this list is for readers of the raw file.
 PERCENTILES = "1:5:10:25:50:75:90:95:99:99.5:99.9:99.95:99.99:99.995:99.999"
 #: Options of the command line that a job file cannot have: form and place of fio's report.
@@ -392,16 +390,19 @@ def _expected(
     )
 
 
-def replay(workload: Workload, targets: Sequence[JobTarget], shares: Sequence[str], seconds: float) -> Job:
+def replay(
+    workload: Workload, targets: Sequence[JobTarget], shares: Sequence[str], seconds: float, engine_name: str = "psync"
+) -> Job:
     """Job that replays a trace on each target, for at most ``seconds``; ``shares`` are iologs on the machine.
 
     Each synchronous job has a share of the I/Os. fio 3.33 reaps asynchronous I/Os of a replay only when the queue is
     full, and reports the time until then as latency (37 instead of 0.004 ms at depth 32 and 1,000 I/Os per second).
-    fio takes the file names of an iolog for devices: ``replay_redirect`` overrides them.
+    fio takes the file names of an iolog for devices: ``replay_redirect`` overrides them. The engine ``null`` opens
+    none.
     """
     _require_distinct(targets)
     scale = workload.replay.scale_percent if workload.replay else 100
-    options = [*reporting(1), "--name=global", *engine(SYNCHRONOUS), *_exit(targets)]
+    options = [*reporting(1), "--name=global", *engine(engine_name), *_exit(targets)]
     options += [f"--rw={workload.rw}", f"--replay_time_scale={scale}", f"--runtime={round(1000 * seconds)}ms"]
     for number, target in enumerate(targets):
         for index, share in enumerate(shares):

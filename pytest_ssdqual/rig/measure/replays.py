@@ -1,7 +1,8 @@
 """Replays of a trace on an array or on drives side by side: fio replays shares of it that are copied to the machine.
 
 Each replay lasts as long as the trace, divided by its scale, or longer if the drives fall behind: fio never skips an
-I/O, and begins the next one late. So latencies are those of the I/Os as they were begun, and the pace has to be judged, too.
+I/O, and begins the next one late. So latencies are those of the I/Os as they were begun, and the pace has to be judged,
+too.
 """
 
 from __future__ import annotations
@@ -50,18 +51,17 @@ def copied(setup: Setup, array: Array, workload: Workload, trace: Trace) -> Iter
 
     The evidence has the trace itself, and how many of its I/Os were moved.
     """
-    begin = max(target.begin_bytes for target in array.targets)
-    size = min(target.begin_bytes + target.size_bytes for target in array.targets) - begin
+    begin, size = array.begin_bytes, min(target.size_bytes for target in array.targets)
     try:
         placed = traces.placed(trace.ios, size, begin)
     except ValueError as error:
         raise InvalidMeasurement(f"{workload} cannot be replayed on {array.geometry}: {error}") from error
-    moved = sum(io.offset != was.offset + begin for io, was in zip(placed, trace.ios, strict=True))
+    moved = sum(io.offset + io.size > size // 4096 * 4096 for io in trace.ios)
     count = workload.jobs(1)
     raw = setup.logbook.keep(f"{trace.name}.iolog.gz", gzip.compress("".join(trace.lines()).encode(), mtime=0))
     setup.note(
         "trace", array.geometry, workload=str(workload), raw=raw, sha256=trace.sha256, ios=len(placed), moved=moved,
-        begin_bytes=begin, size_bytes=size, jobs=count, left_out=sum(lines for lines, _ in trace.refused.values()),
+        begin_bytes=begin, size_bytes=size, jobs=count, left_out=sum(map(len, trace.refused.values())),
     )  # fmt: skip
     shares = tuple(run_files.path(setup.machine, "trace") for _ in range(count))
     try:
@@ -85,13 +85,12 @@ def _run(setup: Setup, array: Array, workload: Workload, replay: Replay, shares:
     run = fixed_time.repeated(lambda: fixed_time.run(setup, array, workload, "run", window))
     fixed_time.require_valid(checks.checks(run), f"{workload} on {array.geometry}", array)
     members = run.of_members()
-    if run.seconds < window.window_s - 1 and (part := min(member.ios for member in members)) != replay.ios:
-        raise InvalidMeasurement(f"fio replayed {part:,} of {replay.ios:,} I/Os of {workload} and ended")
+    if run.seconds < window.window_s - 1 and any(member.ios != replay.ios for member in members):
+        raise InvalidMeasurement(f"fio did not replay all {replay.ios:,} I/Os of {workload}, and ended")
     pace = max(replay.pace(member.seconds, member.ios) for member in members)
     if pace > BEHIND:
-        alone_s = fio_alone(
-            setup.machine, jobs.replay(workload, array.targets, shares, window.window_s), window.window_s
-        )
+        without_drives = jobs.replay(workload, array.targets, shares, window.window_s, "null")
+        alone_s = fio_alone(setup.machine, without_drives, window.window_s)
         setup.note("replayed_without_drives", array.geometry, workload=str(workload), pace=pace, seconds=alone_s)
         if alone_s / replay.due_s - 1 > (pace - 1) / 2:
             raise InvalidMeasurement(
@@ -102,15 +101,5 @@ def _run(setup: Setup, array: Array, workload: Workload, replay: Replay, shares:
 
 
 def fio_alone(machine: Machine, job: Job, seconds: float) -> float:
-    """Return the seconds that the same jobs take if each I/O ends at once."""
-    alone = without_drives(job)
-    return process.run(machine, alone, seconds).accepted(alone.expectation).seconds
-
-
-def without_drives(job: Job) -> Job:
-    """Return a replay by fio's engine null, which opens no device."""
-    dropped = ("--ioengine", "--filename", "--replay_redirect")
-    null = ("--ioengine=null", f"--filename={traces.TARGET}")
-    options = [each for each in job.options if not each.startswith(dropped)]
-    place = options.index("--name=global") + 1
-    return Job((*options[:place], *null, *options[place:]), job.expectation)
+    """Return the seconds that a job takes whose I/Os end at once."""
+    return process.run(machine, job, seconds).accepted(job.expectation).seconds

