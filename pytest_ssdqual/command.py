@@ -112,6 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     _dashboard(commands.add_parser("dashboard", help="write a page over all runs of a folder"))
     _certificate(commands.add_parser("certificate", help="write the certificate of a run for print"))
     _merge(commands.add_parser("merge", help="merge separate runs into one fleet, as its bays"))
+    _trace(commands.add_parser("trace", help="check and summarise a trace of I/O, and write its normal form"))
     _spec(commands.add_parser("spec", help="explain a spec, or write one from the run of a reference drive"))
     return parser
 
@@ -231,6 +232,16 @@ def _spec(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", metavar="FILE", dest="output", type=Path, help="the new spec, which must not exist")
     _where(parser)
     parser.set_defaults(act=spec)
+
+
+def _trace(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Check and summarise a trace: fio's iolog (version 2 or 3), text of blkparse, or CSV with the columns time "
+        "(seconds), offset, size (bytes) and op (read or write). pytest --ssd-trace=FILE suites/trace replays it."
+    )
+    parser.add_argument("file", metavar="FILE", type=Path)
+    parser.add_argument("-o", metavar="FILE", dest="output", type=Path, help="write it as iolog 3, without any names")
+    parser.set_defaults(act=trace)
 
 
 def _where(parser: argparse.ArgumentParser) -> None:
@@ -502,6 +513,22 @@ def _write_spec(given: argparse.Namespace) -> None:
         raise Refused(str(error)) from error
     for sentence in from_run.unread(run):
         print(safe_text.line(sentence), file=sys.stderr)
+
+
+def trace(given: argparse.Namespace) -> None:
+    """``ssdqual trace FILE``."""
+    from pytest_ssdqual.qual.workload.trace import Trace
+
+    try:
+        with given.file.open(encoding="utf-8") as file:
+            found = Trace.read(given.file.name, file)
+    except ValueError as error:
+        raise Refused(f"{given.file}: {error}") from error
+    if given.output:
+        with given.output.open("x", encoding="utf-8") as file:
+            file.writelines(found.lines())
+    for sentence in found.sentences():
+        print(safe_text.line(sentence))
 
 
 def _keep(given: argparse.Namespace, svg: Callable[[], str], page: Callable[[], str]) -> None:

@@ -26,6 +26,8 @@ MARKERS = (
     "ssd_figures(chained=False): run the test once for each published figure of the spec, under its published "
     "conditions and with its claim; figures of one drive on all drives side by side, those of an array on that array; "
     "chained: only the figures on which limits of arrays rest",
+    "ssd_replay(*per_cent): run the test once for each of these speeds of the trace of --ssd-trace, e.g. 100, 150, 200 "
+    "for its own speed, one and a half times, and twice; without that option the test does not apply",
     "ssd_published(sheet): the shipped data sheet whose published values are printed beside the measured ones",
 )
 #: How long a connection may be lost: a short outage passes, and the drives are not worn for long.
@@ -245,6 +247,12 @@ OPTIONS = (
         "drives runs once",
     ),
     ("power-on", "COMMAND", "The same to restore the power"),
+    (
+        "trace",
+        "FILE",
+        "Replay this trace in suites/trace: fio's iolog (version 2 or 3), text of blkparse, or CSV with the columns "
+        "time, offset, size, op; `ssdqual trace FILE` checks and summarises it",
+    ),
     ("page", "YES|NO", "Write report.html into the run folder when the run ends; default: yes"),
     (
         "openmetrics",

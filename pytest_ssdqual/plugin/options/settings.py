@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pytest_ssdqual.plugin.options.smart_type import SmartType
     from pytest_ssdqual.plugin.plan.marks import ArrayRequest
     from pytest_ssdqual.qual.integrity.steps import StepSequence
+    from pytest_ssdqual.qual.workload.trace import Trace
     from pytest_ssdqual.rig.drives.topology import Source
     from pytest_ssdqual.rig.guard.consent import Consent
     from pytest_ssdqual.rig.integrity.drive_power import PowerCommands
@@ -34,7 +35,7 @@ NEED_DEVICES = (
     "ssd_protocol", "ssd_arrays", "ssd_resume", "ssd_baseline", "ssd_reconnect", "ssd_replay",
     "ssd_expect", "ssd_live", "ssd_openmetrics", "ssd_wait", "ssd_bays", "ssd_bay", "ssd_shared_path",
     "ssd_read_only", "ssd_budget", "ssd_force_spec", "ssd_mixed", "ssd_smart_type", "ssd_notify",
-    "ssd_power_off", "ssd_power_on",
+    "ssd_power_off", "ssd_power_on", "ssd_trace",
 )  # fmt: skip
 #: Options with a path that are ini values, too.
 IN_FILES = ("ssd_run_dir", "ssd_spec", "ssd_protocol", "ssd_bays")
@@ -79,6 +80,8 @@ class Settings:
     replay: StepSequence | None
     #: The baseline run: as ``resume``, or the beginning of its name.
     baseline: str | None = None
+    #: The trace of replays.
+    trace: Trace | None = None
     #: File for Prometheus metrics; None: none.
     openmetrics: Path | None = None
     #: One of ``values.SHARED_PATH``.
@@ -174,6 +177,7 @@ def _of(config: pytest.Config, bays: tuple[BayRequest, ...]) -> Settings:
         explore_seed=config.getoption("ssd_explore_seed") or "",
         replay=_replay(config.getoption("ssd_replay")),
         baseline=config.getoption("ssd_baseline") or None,
+        trace=_trace(config.getoption("ssd_trace")),
         openmetrics=_openmetrics(config),
         shared_path=values.shared_path(config),
         expect=values.drive_count("--ssd-expect", config.getoption("ssd_expect") or ""),
@@ -310,6 +314,15 @@ def _replay(text: str | None) -> StepSequence | None:
 
     with usage_error(OSError, ValueError, of=f"--ssd-replay={text}"):
         return parse(Path(text).read_text(encoding="utf-8")) if text else None
+
+
+def _trace(text: str | None) -> Trace | None:
+    from pytest_ssdqual.qual.workload.trace import Trace
+
+    if not text:
+        return None
+    with usage_error(OSError, ValueError, of=f"--ssd-trace={text}"), Path(text).open(encoding="utf-8") as file:
+        return Trace.read(text, file)
 
 
 def _consents(config: pytest.Config) -> frozenset[Consent]:

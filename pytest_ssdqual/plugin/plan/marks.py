@@ -20,6 +20,7 @@ from pytest_ssdqual.qual.names import choice
 from pytest_ssdqual.qual.raid.geometry import FACTS, PROTOCOLS, TUNING, Geometry, RaidLevel, Tuning
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.workload.rounds import Rounds
+from pytest_ssdqual.qual.workload.trace import Trace
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
 
@@ -262,11 +263,16 @@ NOT_WITH_REBUILD = (
 )
 
 
-def parametrize(metafunc: pytest.Metafunc, drives: int | None, instead: Sequence[ArrayRequest] = ()) -> None:
+def parametrize(
+    metafunc: pytest.Metafunc,
+    drives: int | None,
+    instead: Sequence[ArrayRequest] = (),
+    trace: Trace | None = None,
+) -> None:
     """Expand the marks of one test function for ``drives`` drives; None: the run has no drives.
 
     Gives values to ``ssd_geometry``, ``ssd_workload``, ``ssd_workload_set`` and the two private fixtures that are
-        parameters. ``instead`` replaces the default arrays of methods (``--ssd-arrays``).
+        parameters. ``instead`` replaces the default arrays of methods (``--ssd-arrays``), ``trace`` is that of the run.
     """
     mark = metafunc.definition.get_closest_marker("ssd_array")
     if mark is None:
@@ -299,9 +305,24 @@ def parametrize(metafunc: pytest.Metafunc, drives: int | None, instead: Sequence
         metafunc.parametrize((ROUNDS, "ssd_workload"), cells, ids=[f"{loop}-{cell}" for loop, cell in cells])
     elif ROUNDS in names and loops:
         _parametrize(metafunc, ROUNDS, loops)
+    elif "ssd_workload" in names and metafunc.definition.get_closest_marker("ssd_replay"):
+        _parametrize(metafunc, "ssd_workload", _replays(metafunc.definition, trace))
     elif "ssd_workload" in names:
         workloads = _values(metafunc.definition, "ssd_workload(*workloads)", Workload)
         _parametrize(metafunc, "ssd_workload", workloads)
+
+
+def _replays(item: pytest.Item, trace: Trace | None) -> Sequence[Workload | ImpossibleArray]:
+    """Return the replays of the mark ``ssd_replay``; without a trace the test does not apply."""
+    scales = [scale for mark in item.iter_markers("ssd_replay") for scale in mark.args]
+    if not scales or not all(isinstance(scale, int) and scale > 0 for scale in scales):
+        raise pytest.UsageError(f"{item.nodeid}: the mark ssd_replay(*per_cent) needs scales of time, e.g. 100, 200")
+    if trace is None:
+        return [ImpossibleArray("none", "needs a trace: add --ssd-trace=FILE")]
+    try:
+        return [trace.workload(scale) for scale in scales]
+    except ValueError as error:
+        raise pytest.UsageError(f"--ssd-trace: {trace.name}: {error}") from error
 
 
 def needs_drives(item: pytest.Item) -> bool:

@@ -20,6 +20,7 @@ from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.units import format_capacity, format_duration
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.rounds import Rounds
+from pytest_ssdqual.qual.workload.trace import REPLAYS
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign_plan import (
     OF_MEMBERS,
@@ -220,6 +221,9 @@ class Prices:
         A window that is not steady is measured again, as often as the protocol allows.
         """
         protocol = self.protocol
+        if replay := workload.replay:
+            written = replay.bytes_written * _targets(geometry) * _copies(geometry, workload)
+            return StepPrice.fixed(StepCost(replay.due_s + OVERHEAD_S, written).times(REPLAYS))
         if protocol.visits and not workload.burst_s:
             return StepPrice.fixed(self.cells(geometry, workload, protocol.visits.cells[0]))
         window_s = protocol.window_of(tail=workload in self.tails)

@@ -319,6 +319,7 @@ class BayRun:
             load=LoadChoice(found.resumed.load if found.resumed else None),
             unit_bytes=found.spec.unit_bytes,
             promises_heat=found.spec.promises_heat,
+            trace=found.settings.trace,
             left_s=self.budget.left_s if self.budget else unlimited,
         )
 

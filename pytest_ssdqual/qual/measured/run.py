@@ -68,6 +68,12 @@ class RunsRecord:
     visited: Visited | None
 
 
+def until_last_io(intervals: tuple[Interval, ...]) -> tuple[Interval, ...]:
+    """Return a replay without the time after its end, in which slower drives side by side still have I/O."""
+    busy = [index for index, each in enumerate(intervals) if each.ios]
+    return intervals[: busy[-1] + 1] if busy else intervals
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Run:
     """One fio process: one workload on one array, from its start, ramp included.
@@ -259,13 +265,15 @@ class Run:
         if not self.parts:
             return (self,)
         alone = Geometry(self.geometry.level, 1)
+        parts = tuple(map(until_last_io, self.parts)) if self.workload.replay else self.parts
         return tuple(
             replace(
                 self, geometry=alone, members=(member,), intervals=part, parts=(),
+                window_s=sum(each.seconds for each in part) if self.workload.replay else self.window_s,
                 seen=self.seen and self.seen.of_drive(index),
                 reports=self.part_reports[index] if self.part_reports else (), part_reports=(),
             )
-            for index, (member, part) in enumerate(zip(self.members, self.parts, strict=True))
+            for index, (member, part) in enumerate(zip(self.members, parts, strict=True))
         )  # fmt: skip
 
     def record(self) -> RunRecord:

@@ -157,6 +157,8 @@ def objection(geometry: Geometry, workload: Workload, striping: Striping) -> str
     """Reason why no prediction exists for this workload on this array; "" if there is one."""
     if geometry.is_side_by_side:
         return "bare drives have no prediction but their own measurement"
+    if workload.replay:
+        return "a trace sets its own rate"
     return law.objection(geometry, workload, striping)
 
 

@@ -6,6 +6,7 @@ The tables ``OF_RUN``, ``OF_PREDICTED``, ``OF_MEMBERS``, ``OF_SWEEP``, ``OF_CURV
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -37,6 +38,8 @@ from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.workload import Workload
 
+#: Pace up to which the latencies of a replay are those of the trace.
+KEPT_PACE = 1.05
 JudgedT = TypeVar("JudgedT")
 #: Estimates a claim's figure from what it is judged on.
 Estimator = Callable[[JudgedT, ConfidenceLevel], Estimate]
@@ -147,9 +150,15 @@ def _mean_latency_of(
 
 
 def _quantile(q: float) -> Estimator[Measured]:
-    return lambda measured, confidence_level: latency.quantile_of_rounds(
-        measured.round_latency(), q, Basis.of(measured, confidence_level)
-    )
+    def of_run(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
+        found = latency.quantile_of_rounds(measured.round_latency(), q, Basis.of(measured, confidence_level))
+        if measured.workload.replay is None or (pace := _replay_pace(measured, confidence_level).value) <= KEPT_PACE:
+            return found
+        # I/Os that wait until fio begins them have no latency yet, so nothing proves that they are fast.
+        late = f"the replay took {pace:.2f} times as long as its trace, so I/Os began late"
+        return replace(found, high=math.inf, unbounded=late)
+
+    return of_run
 
 
 #: Claims about a percentile of the latencies, with the share of I/Os that are as fast.
@@ -163,6 +172,18 @@ QUANTILES = {
     Claim.P99_999_LATENCY: 0.99999,
 }
 
+
+def _replay_pace(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
+    replay = measured.workload.replay
+    if replay is None:
+        raise NotApplicable(f"{Claim.REPLAY_PACE.label} is judged on the replay of a trace, not on {measured.workload}")
+    paces = [replay.pace(run.seconds, run.ios) for run in measured.runs]
+    bounds = Basis.of(measured, confidence_level).bounds(paces, [1.0] * len(paces))
+    return Estimate(
+        bounds.value, bounds.low, bounds.high, len(paces), Unit.RATIO, confidence=confidence_level.confidence
+    )
+
+
 #: Claims about one array under one workload.
 OF_RUN: Mapping[Claim, Estimator[Measured]] = {
     Claim.STEADY_IOPS: iops,
@@ -173,6 +194,7 @@ OF_RUN: Mapping[Claim, Estimator[Measured]] = {
     Claim.READ_MEAN_LATENCY: _read_mean_latency,
     Claim.WRITE_MEAN_LATENCY: _write_mean_latency,
     **{claim: _quantile(q) for claim, q in QUANTILES.items()},
+    Claim.REPLAY_PACE: _replay_pace,
     Claim.WRITE_SPREAD_BETWEEN_MEMBERS: spread.of_writes,
     Claim.SUSTAINED_TEMPERATURE: thermal.sustained_temperature,
     Claim.THROTTLED_TIME: thermal.throttled_time,

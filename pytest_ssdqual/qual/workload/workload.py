@@ -38,6 +38,30 @@ ZIPF_FORBIDDEN, ZIPF_MOST = 100, 500
 
 
 @frozen
+class Replay:
+    """A trace (`qual.workload.trace`) and the speed of its replay."""
+
+    #: Of its normal form.
+    sha256: str
+    #: 200 is twice the rate of the trace.
+    scale_percent: int
+    ios: int
+    #: From the first to the last I/O of the trace.
+    span_s: float
+    bytes_moved: int
+    bytes_written: int
+
+    @property
+    def due_s(self) -> float:
+        """Duration of a replay that keeps its pace."""
+        return 100 * self.span_s / self.scale_percent
+
+    def pace(self, seconds: float, ios: int) -> float:
+        """Duration of a replay over that of the trace; of a part, what the whole would take at its rate."""
+        return seconds * self.ios / (self.due_s * ios)
+
+
+@frozen
 class Workload:
     """One workload; ``str()`` is its pytest id, e.g. ``randrw70_4k_qd8`` (70 % reads).
 
@@ -94,6 +118,8 @@ class Workload:
     burst_s: int = 0
     #: Length of the pause after each burst, seconds; 0 without pauses.
     idle_s: int = 0
+    #: The I/Os are those of a trace, each of ``threads`` jobs has a share; ``bs`` divides their offsets and sizes.
+    replay: Replay | None = None
 
     def __post_init__(self) -> None:
         if self.rw not in PATTERNS:
@@ -168,6 +194,7 @@ class Workload:
         threads = "" if self.threads is None else f"t{self.threads}x"
         align = "" if self.align == "0" else f"_align{self.align}"
         pauses = f"_on{self.burst_s}s_idle{self.idle_s}s" if self.burst_s else ""
+        pauses += f"_x{self.replay.scale_percent}" if self.replay else ""
         where, how = f"{random}{zipf}{offset}{gap}{region}{align}", f"{stable}{entropy}{pauses}{streams}"
         return f"{kind}{where}{how}_{threads}qd{self.qd_per_drive}"
 
@@ -189,6 +216,8 @@ class Workload:
     @property
     def block_bytes(self) -> float:
         """Mean transfer size in bytes; exact where all have one size."""
+        if self.replay:
+            return self.replay.bytes_moved / self.replay.ios
         return sum(size * share for size, share in self.sizes) / 100
 
     @property
@@ -223,6 +252,7 @@ class Workload:
             self.dedupe_percent,
             self.align_bytes,
             self.burst_s,
+            self.replay,
         )
         return self.region_percent == 100 and not any(more)
 

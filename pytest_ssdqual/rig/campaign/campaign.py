@@ -45,6 +45,7 @@ from pytest_ssdqual.rig.measure import (
     fixed_time,
     load_calibration,
     read_back,
+    replays,
     rounds,
     saturation,
     visits,
@@ -449,6 +450,8 @@ class Campaign:
         return [cell for cell in cells if cell.run.workload == step.what]
 
     def _measured(self, array: Array, workload: Workload) -> Measured:
+        if workload.replay:
+            return replays.measure(self.setup, array, workload)
         measured = fixed_time.measure(self.setup, array, workload, tail=workload in self.tails)
         readopt_array.count(self.setup, array, "measured")
         return measured

@@ -479,6 +479,6 @@ class CampaignPlan:
 
 
 def _is_visited(step: CampaignStep) -> bool:
-    """Return whether the step is a measurement of a workload; a workload with pauses has no cells."""
-    is_plain = isinstance(step.what, Workload) and not step.what.burst_s
+    """Return whether the step is a measurement of a workload; a workload with pauses or a trace has no cells."""
+    is_plain = isinstance(step.what, Workload) and not step.what.burst_s and not step.what.replay
     return step.kind is StepKind.MEASURED and is_plain

@@ -58,6 +58,8 @@ class ProcessWindow:
     volume_bytes: int | None = None
     #: Where sequential I/O begins; see ``jobs.measurement``.
     begin: float = 0.0
+    #: The iologs of a replay, on the machine; it ends by itself.
+    shares: tuple[str, ...] = ()
 
 
 def run(setup: Setup, array: Array, workload: Workload, kind: str, window: ProcessWindow) -> Run:
@@ -112,6 +114,8 @@ def _counted(workload: Workload, window: ProcessWindow, result: FioResult, elaps
     """
     if window.volume_bytes is not None:
         return result, min(window.window_s, result.seconds)
+    if window.shares:
+        return result, result.seconds
     if not workload.burst_s:
         return result, window.window_s
     bursts = workload.bursts(window.ramp_s + window.window_s)
@@ -124,6 +128,8 @@ def _counted(workload: Workload, window: ProcessWindow, result: FioResult, elaps
 
 def _job(setup: Setup, array: Array, workload: Workload, window: ProcessWindow) -> Job:
     try:
+        if window.shares:
+            return jobs.replay(workload, array.targets, window.shares, window.window_s)
         return jobs.measurement(
             workload, array.targets, array.drives_per_target, window.ramp_s + window.window_s, window.every_s,
             volume_bytes=window.volume_bytes, load=setup.load.of(array), begin=window.begin,

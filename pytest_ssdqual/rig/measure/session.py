@@ -11,6 +11,7 @@ from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.units import format_duration
+from pytest_ssdqual.qual.workload.trace import Trace
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DriveFailures
 from pytest_ssdqual.rig.fio.load import DriveLoad, Load
@@ -110,6 +111,8 @@ class Setup:
     unit_bytes: int | None = None
     #: True if the spec makes heat the product's behaviour.
     promises_heat: Callable[[Geometry, Workload], bool] = lambda geometry, workload: False
+    #: The trace of replays.
+    trace: Trace | None = None
     #: Seconds of the run's time budget that are left.
     left_s: Callable[[], float] = unlimited
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -31,7 +32,7 @@ from pytest_ssdqual.qual.verdict.estimators import (
     of_scaling,
     slowest_member,
 )
-from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.qual.workload.workload import Replay, Workload
 
 WRITE = Workload("randwrite", "4k", 8)
 
@@ -93,6 +94,10 @@ MANY = Measured((replace(run([400_000] * 5, workload=MIX), seen=COOL),))
 #: Two members, one of which was written to a quarter more.
 COUNTED = [seen_drive(f"S{each}", Traffic(0, ios, 0, 4096 * ios), None) for each, ios in enumerate((10_000, 8_000))]
 WORN = Measured((replace(run([9_000] * 5, geometry="raid0x2", workload=WRITE), seen=seen(COUNTED)),))
+#: Two replays of a trace whose I/Os were due in four fifths of their time.
+ONCE = run([1_000] * 5)
+NIGHT = Replay("0" * 64, 200, ONCE.ios, 1.6 * ONCE.seconds, 4096, 0)
+REPLAYED = Measured((replace(ONCE, workload=replace(ONCE.workload, threads=8, replay=NIGHT)),) * 2)
 #: Something of each kind that every claim of a scope can be judged on.
 ONE_DRIVE = Estimate(100_000, 99_000, 101_000, 5, Unit.IOPS)
 EVIDENCE: dict[Scope, list[Judgeable]] = {
@@ -132,6 +137,7 @@ FIGURES = {
     Claim.FASTEST_TO_SLOWEST_SECOND: 1,
     Claim.WRITE_SPREAD_BETWEEN_MEMBERS: 1.25,
     Claim.SETTINGS_GAIN: 1.25,
+    Claim.REPLAY_PACE: 1.25,
     Claim.BATHTUB_DEPTH: 4_000 / 6_000,
     Claim.MIX_RISE: 4_000 / 9_000,
     Claim.BALANCED_GAIN: 4_000 / 9_000,
@@ -155,6 +161,7 @@ def fitting(claim: Claim) -> Judgeable:
         Claim.UNALIGNED_PENALTY: OFFSETS,
         Claim.WRITE_SPREAD_BETWEEN_MEMBERS: WORN,
         Claim.SETTINGS_GAIN: Sweep((lawful("raid5x4"), lawful("raid5x4-t8", 1.25))),
+        Claim.REPLAY_PACE: REPLAYED,
     }
     return by_claim.get(claim, DEPTHS if claim.scope is Scope.CURVE else EVIDENCE[claim.scope][0])
 
@@ -313,7 +320,13 @@ def test_a_surer_interval_is_never_narrower(claim: Claim) -> None:
 
 
 @pytest.mark.parametrize(
-    "claim", [claim for claim in Claim if claim.scope in (Scope.RUN, Scope.MEMBERS, Scope.SWEEP, Scope.CURVE)]
+    "claim",
+    [
+        claim
+        for claim in Claim
+        # A trace is replayed as a whole, without visits.
+        if claim.scope in (Scope.RUN, Scope.MEMBERS, Scope.SWEEP, Scope.CURVE) and claim is not Claim.REPLAY_PACE
+    ],
 )
 def test_every_claim_has_its_figure_after_visits_too(claim: Claim) -> None:
     source = random.Random(claim.value)  # noqa: S311
@@ -443,3 +456,14 @@ def test_the_fastest_of_many_depths_may_be_a_lucky_one() -> None:
     assert found_in(Claim.QD_DEPENDENCE, few).estimate.value == found_in(Claim.QD_DEPENDENCE, many).estimate.value
     assert found_in(Claim.QD_DEPENDENCE, many).estimate.low < found_in(Claim.QD_DEPENDENCE, few).estimate.low
     assert found_in(Claim.QD_DEPENDENCE, many).estimate.high == found_in(Claim.QD_DEPENDENCE, few).estimate.high
+
+
+def test_latency_of_a_replay_that_is_late_has_no_upper_end() -> None:
+    found = estimate(Claim.P99_LATENCY, REPLAYED)
+    assert found.unbounded
+    assert found.high == math.inf
+    (once, _), trace = REPLAYED.runs, REPLAYED.workload.replay
+    assert trace
+    held = replace(once.workload, replay=replace(trace, span_s=2 * once.seconds))
+    kept = estimate(Claim.P99_LATENCY, Measured((replace(once, workload=held),) * 2))
+    assert "replay" not in kept.unbounded

@@ -23,7 +23,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel, expected_iops
 from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.spec.protocol_rules import Fill
 from pytest_ssdqual.qual.units import parse_size
-from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.qual.workload.workload import Replay, Workload
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.machine.machine import Completed
@@ -76,6 +76,8 @@ class Fio:
 
     def process(self, array: Array, workload: Workload, window: ProcessWindow) -> UnderWay:
         """The process of a measurement for a fixed time, from its start on."""
+        if workload.replay:
+            return self.replaying(array, workload, workload.replay, window)
         curve = self._curve(array, workload, window)
         others_s = 0.0
         if bursts := workload.bursts(window.window_s):
@@ -86,6 +88,25 @@ class Fio:
         _, seconds, _ = curve[0]
         documents = fio_documents.documents(*parts)
         return UnderWay(documents, seconds, intervals=parts, ran=partial(self.ran, array), others_s=others_s)
+
+    def replaying(self, array: Array, workload: Workload, replay: Replay, window: ProcessWindow) -> UnderWay:
+        """The process of a replay: each target does the trace's I/Os, at its rate or at the most that it can do.
+
+        Beyond that I/Os begin late, and their latency is that of a busy drive.
+        """
+        most = [part[0].ios for part in self.parts(array, workload, [(0.0, 1.0, 1.0)])]
+        due = replay.ios / replay.due_s
+        rates = [min(due, rate) for rate in most]
+        end_s = min(window.window_s, max(replay.ios / rate for rate in rates))
+        factor = 1 + self.noise * SIGNS[self.number % len(SIGNS)]
+        parts = [
+            tuple(
+                replayed(workload, float(at), min(1.0, end_s - at), rate, replay.ios, factor * 1e9 / limit)
+                for at in range(math.ceil(end_s))
+            )
+            for rate, limit in zip(rates, most, strict=True)
+        ]
+        return UnderWay(fio_documents.documents(*parts), 1.0, intervals=parts, ran=partial(self.ran, array))
 
     def parts(
         self, array: Array, workload: Workload, curve: Sequence[tuple[float, float, float]]
@@ -357,6 +378,18 @@ def interval(start_s: float, seconds: float, workload: Workload, outstanding: in
     return Interval(
         start_s, seconds, reads, writes, round(reads * size), round(writes * size),
         histogram(reads, mean_ns), histogram(writes, mean_ns),
+    )  # fmt: skip
+
+
+def replayed(workload: Workload, start_s: float, seconds: float, rate: float, total: int, mean_ns: float) -> Interval:
+    """A second of a replay of ``total`` I/Os at a rate; nothing after its end."""
+    begun, ended = (min(total, round(rate * at)) for at in (start_s, start_s + seconds))
+    ios = ended - begun
+    reads = round(ios * workload.read_fraction)
+    size = workload.block_bytes
+    return Interval(
+        start_s, seconds, reads, ios - reads, round(reads * size), round((ios - reads) * size),
+        histogram(reads, mean_ns), histogram(ios - reads, mean_ns),
     )  # fmt: skip
 
 

@@ -64,7 +64,7 @@ from pytest_ssdqual.rig.machine.machine import (
 )
 from pytest_ssdqual.rig.md import ceiling, driver, mdadm, members
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, load_calibration, read_back, rebuild
+from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, load_calibration, read_back, rebuild, replays
 from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
 from pytest_ssdqual.rig.measure.read_back import StampedFill
 from pytest_ssdqual.rig.measure.session import Setup
@@ -742,6 +742,11 @@ def simulated_body(setup: Setup, switch: PowerSwitch | None) -> SimulatedBody:
     return SimulatedBody(drives=len(setup.held.drives), can=Abilities(power_cut=switch is not None), chunk=chunk)
 
 
+def host_pace() -> float:
+    """How long a replay takes on the machine without drives, over the trace: ``SIMULATED_HOST_PACE``."""
+    return float(os.environ.get("SIMULATED_HOST_PACE", "1"))
+
+
 def machine_of(setup: Setup) -> SimulatedMachine:
     if not isinstance(setup.machine, SimulatedMachine):
         raise TypeError("this is a real machine")
@@ -788,5 +793,6 @@ def pytest_configure(config: pytest.Config) -> None:
     patch.setattr(rebuild, "rebuild", simulated_rebuild)
     patch.setattr(ceiling, "measure", simulated_ceiling)
     patch.setattr(load_calibration, "try_load", simulated_load)
+    patch.setattr(replays, "fio_alone", lambda machine, job, seconds: seconds / replays.LONGEST * host_pace())
     if integrity.body_of is REAL_BODY:  # a test may have its own
         patch.setattr(integrity, "body_of", simulated_body)
