@@ -152,7 +152,7 @@ class Workload:
             raise ValueError(f"threads must be at least 1 and excludes streams_per_drive, not {self.threads}")
 
     def _check_beside(self) -> None:
-        """fio's counts tell the two apart by their direction, and each drive has one job of each."""
+        """Require reads beside writes: counts of fio tell the two apart by direction, and a drive has a job of each."""
         if not self.beside:
             return
         other = _parsed(self.beside)

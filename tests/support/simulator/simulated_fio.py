@@ -103,7 +103,9 @@ class Fio:
             rates = [rate * carried for rate in rates]
         if workload.aggressor:
             return [
-                tuple(beside(at, seconds, workload, each, drive.serial or "", speed * part) for at, seconds, part in curve)
+                tuple(
+                    beside(at, seconds, workload, each, drive.serial or "", speed * part) for at, seconds, part in curve
+                )
                 for each, drive, speed in zip(alone, array.members, speeds, strict=False)
             ]
         end_s = sum(seconds for _, seconds, _ in curve)
