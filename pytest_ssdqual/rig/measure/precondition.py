@@ -88,8 +88,8 @@ def conditioning(workload: Workload, unit_bytes: int | None = None) -> Workload:
     """The writes that bring an array into the state in which ``workload`` is to be measured.
 
     They have the access pattern and the size of its writes, for a mix of sizes the most frequent one, but never less
-    than 4 KiB. Random ones are no less than ``unit_bytes``, which the drives map at a time: a smaller write rewrites such a unit
-    just the same, in more time for each byte.
+    than 4 KiB. Random ones are no less than ``unit_bytes``, which the drives map at a time: a smaller write rewrites
+    such a unit just the same, in more time for each byte.
 
     Skewed writes on bare drives have other favourite blocks than those on an array of them: each
     drive gets a share of the array's. Their number and their weight are about the same.
