@@ -100,9 +100,10 @@ def objections(need: Need, drives: Sequence[Drive]) -> tuple[str, ...]:
 def _objections(geometry: Geometry, workload: Workload, members: Sequence[Drive]) -> Iterator[str]:
     if not members:
         return
-    yield from _of_blocks(workload, max(drive.logical_block_bytes for drive in members))
     yield from _of_depth(geometry, workload, members)
-    yield from _of_size(geometry, workload, min(drive.size_bytes for drive in members))
+    for each in (workload, workload.writer):
+        yield from _of_blocks(each, max(drive.logical_block_bytes for drive in members))
+        yield from _of_size(geometry, each, min(drive.size_bytes for drive in members))
 
 
 def _of_blocks(workload: Workload, block: int) -> Iterator[str]:

@@ -402,6 +402,7 @@ class Prices:
 
     def written(self, geometry: Geometry, workload: Workload, seconds: float) -> float:
         """Return bytes written to the members at the published rate; 0 without a published rate."""
+        workload = workload.writer
         rate = self.host_bytes_per_s(geometry, workload) if workload.writes else None
         return (rate or 0.0) * (1 - workload.read_fraction) * seconds * _copies(geometry, workload)
 

@@ -19,8 +19,6 @@ class SeveralMeasured:
 
     measurements: tuple[Measured, ...]
 
-    #: Drives side by side are compared with each other in a single measurement only.
-    drive: ClassVar[str] = ""
     has_stopping_rule: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -41,7 +39,12 @@ class SeveralMeasured:
         geometries = tuple(dict.fromkeys(each.geometry for each in self))
         return Subject(geometries, tuple(dict.fromkeys(each.workload for each in self)))
 
+    @property
+    def drive(self) -> str:
+        return self.measurements[0].drive
+
     def members(self) -> tuple[Self, ...]:
+        """Return only itself: drives side by side are compared with each other in a single measurement only."""
         return (self,)
 
     def raw_files(self) -> tuple[str, ...]:
@@ -69,3 +72,9 @@ class Curve(SeveralMeasured):
     """Several workloads on one array or drive, in the order of their set: queue depths, mixes, alignments."""
 
     kind: ClassVar[Scope] = Scope.CURVE
+
+    def of_drives(self) -> tuple[Curve, ...]:
+        """Return a curve of each drive side by side that is in all measurements; of an array only its own."""
+        by_drive = [{each.drive: each for each in measured.members()} for measured in self]
+        common = [drive for drive in by_drive[0] if all(drive in each for each in by_drive)]
+        return tuple(Curve(tuple(each[drive] for each in by_drive)) for drive in common)

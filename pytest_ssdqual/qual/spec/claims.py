@@ -179,6 +179,20 @@ class Claim(StrEnum):
         Scope.CURVE,
         "most over fewest IOPS of all queue depths",
     )
+    NEIGHBOUR_P99 = (
+        "neighbour_p99",
+        Unit.RATIO,
+        AT_MOST,
+        Scope.CURVE,
+        "p99 latency of reads beside writes over that without them",
+    )
+    NEIGHBOUR_IOPS = (
+        "neighbour_iops",
+        Unit.RATIO,
+        AT_LEAST,
+        Scope.CURVE,
+        "IOPS of reads beside writes over those without them",
+    )
     FRESH_IOPS = "fresh_iops", Unit.IOPS, AT_LEAST, Scope.SATURATION
     SETTLED_IOPS = "settled_iops", Unit.IOPS, AT_LEAST, Scope.SATURATION
     FRESH_TO_STEADY = "fresh_to_steady", Unit.RATIO, AT_MOST, Scope.SATURATION, "fresh over settled IOPS"
@@ -221,7 +235,12 @@ class Claim(StrEnum):
 
 
 #: Percentiles that few I/Os decide; slow I/Os come in bursts, so they take longer to measure than a rate.
-OF_TAIL = frozenset({Claim.P99_LATENCY, Claim.P99_9_LATENCY, Claim.P99_99_LATENCY, Claim.P99_999_LATENCY})
+OF_TAIL = frozenset(
+    {Claim.P99_LATENCY, Claim.P99_9_LATENCY, Claim.P99_99_LATENCY, Claim.P99_999_LATENCY, Claim.NEIGHBOUR_P99}
+)
+
+#: Claims about reads beside writes; of drives side by side each is judged by itself.
+OF_NEIGHBOURS = frozenset({Claim.NEIGHBOUR_P99, Claim.NEIGHBOUR_IOPS})
 
 #: Claims about single seconds: fio has to report every second.
 OF_SECONDS = frozenset(
@@ -262,6 +281,7 @@ NEAR_ONE = frozenset(
         Claim.MIX_RISE,
         Claim.BALANCED_GAIN,
         Claim.UNALIGNED_PENALTY,
+        Claim.NEIGHBOUR_IOPS,
     }
 )
 #: Lowest ratio that is refused for such a claim.

@@ -96,6 +96,18 @@ def unaligned(iops: Mapping[Workload, Estimate]) -> CurveFigure:
     return _worst(max, [(pair, ratio(iops[pair[0]], iops[pair[1]], Unit.RATIO)) for pair in pairs])
 
 
+def neighbour(figures: Mapping[Workload, Estimate]) -> CurveFigure:
+    """Figure of reads beside writes over that of the same reads alone; ``at`` is alone, and beside.
+
+    ``figures`` are of the reads, such as their p99 latency. ``NotApplicable`` unless there is one such pair.
+    """
+    pairs = [(replace(each, beside=""), each) for each in figures if each.beside]
+    if len(pairs) != 1 or pairs[0][0] not in figures:
+        raise NotApplicable(f"a neighbour needs reads beside writes and the same alone, not {_names(figures)}")
+    alone, beside = pairs[0]
+    return CurveFigure(ratio(figures[beside], figures[alone], Unit.RATIO), (alone, beside))
+
+
 def knee(iops: Mapping[Workload, Estimate], width: int) -> CurveFigure:
     """Deepest queue that still gained IOPS, in I/Os outstanding at a target of ``width`` members (seeds E-01, E-02).
 

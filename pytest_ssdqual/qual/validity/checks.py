@@ -16,6 +16,7 @@ from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.qual.validity import environment, other_users
 from pytest_ssdqual.qual.validity.check import Check
+from pytest_ssdqual.qual.workload.workload import Workload
 
 #: IOPS × latency over the configured queue depth, for jobs with a full queue. fio's latencies exclude submission time,
 #: so the low side is wider; a published table that was wrong showed 1.068.
@@ -181,6 +182,10 @@ def _arithmetic(run: Run) -> Iterator[Check]:
     """Identities that hold for every drive: Little's law, bytes = I/Os × size, a latency for every I/O."""
     workload = run.workload
     block, asked_bytes = run.bytes_per_s / run.iops, workload.block_bytes
+    aggressor = workload.aggressor
+    if aggressor:
+        own_bytes, share = 2 * asked_bytes - aggressor.block_bytes, run.read_iops / run.iops
+        asked_bytes = share * own_bytes + (1 - share) * aggressor.block_bytes
     # The mean of drawn sizes scatters; that of a single size is exact.
     variance = sum(share / 100 * (size - asked_bytes) ** 2 for size, share in workload.sizes)
     may = 1e-6 * asked_bytes + CHANCE * math.sqrt(variance / run.ios)
@@ -197,38 +202,39 @@ def _arithmetic(run: Run) -> Iterator[Check]:
     yield Check("latencies_missing", lost, f"up to {may_lack:,.0f}", (unequal,) if lost > may_lack else ())
     if workload.has_streams:
         # Each direction has its own queue, and the sum could hide one that is not full.
-        yield from _little(run.read_iops, run.read_latency, asked // 2, run.seconds, " of the reads")
-        flushed = workload.fsync > 0
-        yield from _little(
-            run.write_iops, run.write_latency, asked // 2, run.seconds, " of the writes", flushed=flushed
-        )
+        writes = _outstanding(run, aggressor) if aggressor else asked // 2
+        yield from _little(run.read_iops, run.read_latency, asked - writes, run.seconds, " of the reads")
+        untimed = workload.writer.has_untimed
+        yield from _little(run.write_iops, run.write_latency, writes, run.seconds, " of the writes", untimed=untimed)
     else:
-        yield from _little(run.iops, latency, asked, run.seconds, flushed=workload.fsync > 0)
+        yield from _little(run.iops, latency, asked, run.seconds, untimed=workload.has_untimed)
     if latency:
         too_long = latency.max_ns >= LAST_BUCKET_NS
         beyond = "latencies of 17 s and more, which fio does not resolve"
         yield Check("max_latency_s", latency.max_ns / 1e9, "below 17 s", (beyond,) if too_long else ())
 
 
-def _outstanding(run: Run) -> int:
-    """Configured number of outstanding I/Os; each drive side by side has the load of one."""
-    width = run.geometry.width
-    return width * run.workload.outstanding(1) if run.geometry.is_side_by_side else run.workload.outstanding(width)
+def _outstanding(run: Run, workload: Workload | None = None) -> int:
+    """Configured number of outstanding I/Os, or of those of ``workload``; each drive side by side has the load of
+    one.
+    """
+    width, workload = run.geometry.width, workload or run.workload
+    return width * workload.outstanding(1) if run.geometry.is_side_by_side else workload.outstanding(width)
 
 
 def _little(
-    iops: float, latency: LatencyHistogram, asked: int, seconds: float, what: str = "", *, flushed: bool = False
+    iops: float, latency: LatencyHistogram, asked: int, seconds: float, what: str = "", *, untimed: bool = False
 ) -> Iterator[Check]:
     """Little's law: IOPS × mean latency is the number of outstanding I/Os.
 
     Of the I/Os in flight at either end of the window, ``asked`` of them, half the time lies outside: the product may be
     off by half of ``asked`` over all I/Os at each end, so few and slow I/Os have a wider range. While a job of fio
-    flushes it has nothing outstanding, and no latency includes the flush: with ``flushed`` the low side is not checked.
+    flushes or discards, no latency includes that: with ``untimed`` the low side is not checked.
     """
     if not latency or not iops:
         return
     edge = asked / (iops * seconds)
-    low, high = 0.0 if flushed else max(0.0, LITTLE[0] - edge), LITTLE[1] + edge
+    low, high = 0.0 if untimed else max(0.0, LITTLE[0] - edge), LITTLE[1] + edge
     outstanding = iops * latency.mean_ns / 1e9
     share = outstanding / asked
     wrong = (

@@ -186,6 +186,7 @@ def needed(geometry: Geometry, workload: Workload, asked: Traffic) -> Traffic:
 
 def _pages(workload: Workload) -> float:
     """Bytes of the pages touched at most, over bytes transferred."""
+    workload = workload.writer
     offset = workload.offset_bytes
 
     def touched(size: int) -> int:

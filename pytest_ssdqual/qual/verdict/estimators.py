@@ -7,7 +7,7 @@ The tables ``OF_RUN``, ``OF_PREDICTED``, ``OF_MEMBERS``, ``OF_SWEEP``, ``OF_CURV
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -21,7 +21,7 @@ from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.raid import scaling
 from pytest_ssdqual.qual.raid.geometry import PROTOCOLS, Geometry
-from pytest_ssdqual.qual.spec.claims import OF_LATENCY, TIMES_PER_HOUR, Claim, Scope
+from pytest_ssdqual.qual.spec.claims import OF_LATENCY, OF_NEIGHBOURS, TIMES_PER_HOUR, Claim, Scope
 from pytest_ssdqual.qual.stats import curves, latency, spread, thermal, throughput
 from pytest_ssdqual.qual.stats.estimate import (
     CONFIDENCE,
@@ -123,7 +123,9 @@ def of_kind(claim: Claim, judged: Judgeable, kind: type[J] | None = None) -> J:
 
 def parts(claim: Claim, judged: Judgeable) -> list[tuple[Subject, Judgeable]]:
     """Return what the claim is judged on: each drive side by side alone, unless the claim compares them."""
-    alone = (judged,) if claim.scope is Scope.MEMBERS else judged.members()
+    alone: Sequence[Judgeable] = (judged,) if claim.scope is Scope.MEMBERS else judged.members()
+    if claim in OF_NEIGHBOURS:
+        alone = of_kind(claim, judged, Curve).of_drives()
     return [(replace(judged.subject, drive=each.drive), each) for each in alone]
 
 
@@ -149,9 +151,9 @@ def _mean_latency_of(
     return latency.mean_latency(rounds, Basis.of(measured, confidence_level), is_of_all=is_of_all)
 
 
-def _quantile(q: float) -> Estimator[Measured]:
+def _quantile(q: float, of: Callable[[Interval], Iterable[LatencyHistogram]] | None = None) -> Estimator[Measured]:
     def of_run(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
-        found = latency.quantile_of_rounds(measured.round_latency(), q, Basis.of(measured, confidence_level))
+        found = latency.quantile_of_rounds(measured.round_latency(of), q, Basis.of(measured, confidence_level))
         if measured.workload.replay is None or (pace := _replay_pace(measured, confidence_level).value) <= KEPT_PACE:
             return found
         # I/Os that wait until fio begins them have no latency yet, so nothing proves that they are fast.
@@ -351,13 +353,22 @@ OF_SWEEP: Mapping[Claim, Estimator[Sweep]] = {
     Claim.SETTINGS_GAIN: _settings_gain,
 }
 
-#: Claims about several workloads on one array: functions of their IOPS (mean latencies for
-#: the knee of latency) and of the number of members of one target.
+#: Figures that a claim about several workloads is a function of, where they are not IOPS.
+NOT_OF_IOPS: Mapping[Claim, Estimator[Measured]] = {
+    Claim.QD_LATENCY_KNEE: _mean_latency,
+    Claim.NEIGHBOUR_P99: _quantile(0.99, lambda each: (each.read_latency,)),
+    Claim.NEIGHBOUR_IOPS: throughput.read_iops,
+}
+
+#: Claims about several workloads on one array: functions of their IOPS, or of ``NOT_OF_IOPS``, and of the number of
+#: members of one target.
 OF_CURVE: Mapping[Claim, Callable[[Mapping[Workload, Estimate], int], curves.CurveFigure]] = {
     Claim.BATHTUB_DEPTH: lambda curve, width: curves.bathtub(curve),
     Claim.MIX_RISE: lambda curve, width: curves.mix_rise(curve),
     Claim.BALANCED_GAIN: lambda curve, width: curves.balanced_gain(curve),
     Claim.UNALIGNED_PENALTY: lambda curve, width: curves.unaligned(curve),
+    Claim.NEIGHBOUR_P99: lambda curve, width: curves.neighbour(curve),
+    Claim.NEIGHBOUR_IOPS: lambda curve, width: curves.neighbour(curve),
     Claim.QD_KNEE: curves.knee,
     Claim.QD_LATENCY_KNEE: curves.latency_knee,
     Claim.QD_GAIN: curves.depth_gain,
@@ -384,7 +395,7 @@ def found_in(claim: Claim | str, curve: Curve, confidence_level: ConfidenceLevel
 
 
 def _of_curve(claim: Claim, curve: Curve, confidence_level: ConfidenceLevel) -> curves.CurveFigure:
-    figure = _mean_latency if claim is Claim.QD_LATENCY_KNEE else iops
+    figure = NOT_OF_IOPS.get(claim, iops)
     rates = {each.workload: figure(each, confidence_level) for each in curve}
     geometry = curve.subject.geometry
     return OF_CURVE[claim](rates, 1 if geometry.is_side_by_side else geometry.width)

@@ -11,13 +11,15 @@ from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import format_size, parse_size
 
 #: Access patterns; the value says (random, reads, writes). The ones with ``+`` are two independent streams side by
-#: side, one that reads and one that writes, each with the whole depth: nothing fixes their mix.
+#: side, one that reads and one that writes, each with the whole depth: nothing fixes their mix. ``trimwrite`` discards
+#: each block and then writes it, so that the target stays full and reads of it read flash.
 PATTERNS = {
     "randread": (True, True, False),
     "randwrite": (True, False, True),
     "randrw": (True, True, True),
     "read": (False, True, False),
     "write": (False, False, True),
+    "trimwrite": (False, False, True),
     "rw": (False, True, True),
     "randread+randwrite": (True, True, True),
     "read+write": (False, True, True),
@@ -28,10 +30,10 @@ ID = re.compile(
     r"(?:_zipf(?P<zipf>\d+))?(?:_off(?P<offset>\d+[kmg]?))?(?:_gap(?P<gap>\d+[kmg]?))?(?:_reg(?P<region_percent>\d+))?"
     r"(?P<sync>_sync)?(?:_fsync(?P<fsync>\d+))?(?:_comp(?P<compressible_percent>\d+))?"
     r"(?:_dedup(?P<dedupe_percent>\d+))?(?:_on(?P<burst_s>\d+)s_idle(?P<idle_s>\d+)s)?(?:_s(?P<streams_per_drive>\d+))?"
-    r"_(?:t(?P<threads>\d+)x)?qd(?P<qd_per_drive>\d+)"
+    r"_(?:t(?P<threads>\d+)x)?qd(?P<qd_per_drive>\d+)(?:_beside_(?P<beside>.+))?"
 )
 #: Its fields that are no numbers.
-TEXTS = frozenset({"rw", "bs", "offset", "gap", "sync"})
+TEXTS = frozenset({"rw", "bs", "offset", "gap", "sync", "beside"})
 NAME = re.compile(r"[a-z][a-z0-9]*")
 #: fio cannot draw from Zipf's distribution at an exponent of exactly 1; beyond 5 it would use only one block.
 ZIPF_FORBIDDEN, ZIPF_MOST = 100, 500
@@ -120,6 +122,8 @@ class Workload:
     idle_s: int = 0
     #: The I/Os are those of a trace, each of ``threads`` jobs has a share; ``bs`` divides their offsets and sizes.
     replay: Replay | None = None
+    #: Id of writes that run on the same target beside these reads, in jobs of their own: ``write_128k_qd16``.
+    beside: str = ""
 
     def __post_init__(self) -> None:
         if self.rw not in PATTERNS:
@@ -130,6 +134,7 @@ class Workload:
             given = getattr(self, each)
             object.__setattr__(self, each, format_size(parse_size(given)) if given != "0" else "0")
         self._check_load()
+        self._check_beside()
         self._check_mix()
         self._check_addresses()
         self._check_writes()
@@ -172,6 +177,20 @@ class Workload:
         if self.threads is not None and (self.threads < 1 or self.streams_per_drive > 1):
             raise ValueError(f"threads must be at least 1 and excludes streams_per_drive, not {self.threads}")
 
+    def _check_beside(self) -> None:
+        """Require reads beside writes: counts of fio tell the two apart by direction, and a drive has a job of each."""
+        if not self.beside:
+            return
+        other = _parsed(self.beside)
+        own = PATTERNS[self.rw]
+        both = (self, other)
+        if own[2] or other.reads or any(each.threads or each.streams_per_drive > 1 or each.burst_s for each in both):
+            raise ValueError(
+                f"{other} cannot run beside {self.rw}: reads run beside writes, both without threads, streams and "
+                "pauses; write e.g. randread_4k_qd1_beside_write_128k_qd16"
+            )
+        object.__setattr__(self, "beside", str(other))
+
     def _check_mix(self) -> None:
         mixed = self.rw in ("randrw", "rw")
         if mixed and (self.read_percent is None or not 0 < self.read_percent < 100):
@@ -196,7 +215,8 @@ class Workload:
         pauses = f"_on{self.burst_s}s_idle{self.idle_s}s" if self.burst_s else ""
         pauses += f"_x{self.replay.scale_percent}" if self.replay else ""
         where, how = f"{random}{zipf}{offset}{gap}{region}{align}", f"{stable}{entropy}{pauses}{streams}"
-        return f"{kind}{where}{how}_{threads}qd{self.qd_per_drive}"
+        beside = f"_beside_{self.beside}" if self.beside else ""
+        return f"{kind}{where}{how}_{threads}qd{self.qd_per_drive}{beside}"
 
     @classmethod
     def parse(cls, text: str) -> Workload:
@@ -215,10 +235,21 @@ class Workload:
 
     @property
     def block_bytes(self) -> float:
-        """Mean transfer size in bytes; exact where all have one size."""
+        """Mean transfer size in bytes; exact where all have one size, and beside another workload only a guess."""
         if self.replay:
             return self.replay.bytes_moved / self.replay.ios
-        return sum(size * share for size, share in self.sizes) / 100
+        own = sum(size * share for size, share in self.sizes) / 100
+        return own if self.aggressor is None else (own + self.aggressor.block_bytes) / 2
+
+    @property
+    def aggressor(self) -> Workload | None:
+        """The writes that run beside it; None if it is alone."""
+        return _parsed(self.beside) if self.beside else None
+
+    @property
+    def writer(self) -> Workload:
+        """The workload whose writes determine the state of the drives: the aggressor, or itself."""
+        return self.aggressor or self
 
     @property
     def smallest_bytes(self) -> int:
@@ -226,7 +257,7 @@ class Workload:
 
     @property
     def largest_bytes(self) -> int:
-        return max(size for size, _ in self.sizes)
+        return max(size for size, _ in (*self.sizes, *self.writer.sizes))
 
     @property
     def offset_bytes(self) -> int:
@@ -253,6 +284,7 @@ class Workload:
             self.align_bytes,
             self.burst_s,
             self.replay,
+            self.beside,
         )
         return self.region_percent == 100 and not any(more)
 
@@ -271,8 +303,10 @@ class Workload:
         """Return what a drive has to be conditioned for: ``random``, ``sequential``, or with its skew.
 
         The drive places its data after the addresses that were written, so a skew counts only if it
-        writes: ``random_zipf120_reg50``.
+        writes: ``random_zipf120_reg50``. Beside writes it is their pattern.
         """
+        if self.aggressor:
+            return self.aggressor.pattern
         addresses = "random" if self.is_random else "sequential"
         zipf = f"_zipf{self.zipf}" if self.is_skewed and self.zipf else ""
         region = f"_reg{self.region_percent}" if self.is_skewed and self.region_percent < 100 else ""
@@ -281,7 +315,12 @@ class Workload:
     @property
     def has_streams(self) -> bool:
         """Return whether reads and writes are independent streams, whose mix is a result."""
-        return "+" in self.rw
+        return "+" in self.rw or self.beside != ""
+
+    @property
+    def has_untimed(self) -> bool:
+        """Return whether its jobs also wait for what no latency includes: flushes, or discards."""
+        return self.fsync > 0 or self.rw == "trimwrite"
 
     @property
     def reads(self) -> bool:
@@ -289,7 +328,7 @@ class Workload:
 
     @property
     def writes(self) -> bool:
-        return PATTERNS[self.rw][2]
+        return PATTERNS[self.rw][2] or self.beside != ""
 
     @property
     def read_fraction(self) -> float:
@@ -313,7 +352,10 @@ class Workload:
 
     def outstanding(self, width: int) -> int:
         """Outstanding I/Os of one target of ``width`` members."""
-        return self.jobs(width) * self.qd_per_drive * (2 if self.has_streams else 1)
+        own = self.jobs(width) * self.qd_per_drive
+        if self.aggressor:
+            return own + self.aggressor.outstanding(width)
+        return 2 * own if self.has_streams else own
 
     def depth_per_member(self, width: int) -> float:
         """Outstanding host I/Os per member: the depth at which one drive's figure is comparable."""
@@ -322,6 +364,11 @@ class Workload:
     def at(self, qd_per_drive: int) -> Workload:
         """The same workload at another queue depth."""
         return replace(self, qd_per_drive=qd_per_drive)
+
+
+@lru_cache(maxsize=64)
+def _parsed(name: str) -> Workload:
+    return Workload.parse(name)
 
 
 def _one_spelling(bs: str) -> str:

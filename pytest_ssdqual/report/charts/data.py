@@ -155,12 +155,15 @@ def family_name(workload: Workload) -> str:
     if workload.name:
         return f"{workload.name}{how}"
     more = "" if workload.offset == "0" else f" shifted by {workload.offset}"
+    more += f" ({workload.beside})" if workload.beside else ""
     return f"{'random' if workload.is_random else 'sequential'} {mix_name(workload)} {workload.bs}{more}{how}"
 
 
 def mix_name(workload: Workload) -> str:
     if workload.has_streams:
         return "reads beside writes"
+    if workload.rw == "trimwrite":
+        return "discards and writes"
     share = round(100 * workload.read_fraction)
     return {100: "reads", 0: "writes"}.get(share, f"{share} % reads")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from functools import singledispatch
 
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.references import PredictedRun
@@ -71,11 +72,14 @@ def of_exceedance(slower: Exceedance) -> Figures:
 
 
 def of_point(measured: Measured) -> Figures:
-    """Return a point of a curve over workloads; of drives side by side the average drive."""
-    latency, drives = measured.latency, _targets(measured)
+    """Return a point of a curve over workloads; of drives side by side the average drive, beside writes the reads."""
+    latency, iops, drives = measured.latency, measured.iops, _targets(measured)
+    if measured.workload.beside:
+        latency = LatencyHistogram.merged(run.read_latency for run in measured.runs)
+        iops = latency.total / measured.seconds
     return {
         "outstanding": _outstanding(measured) / drives,
-        "iops": measured.iops / drives,
+        "iops": iops / drives,
         "mean_latency_ns": latency.mean_ns if latency else None,
     }
 

@@ -100,7 +100,8 @@ def streams(
     load: Load = USUAL_LOAD,
     begin: float = 0.0,
 ) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the job sections, by name, that drive one target; two for independent readers and writers.
+    """Return the job sections, by name, that drive one target; two for independent readers and writers, and for reads
+    beside writes.
 
     ``begin``: see ``measurement``. ``ValueError`` if the target is too small, or if fio cannot do the sizes.
     """
@@ -115,10 +116,13 @@ def streams(
     area = _Area(f"{name} ({target.size_bytes} bytes)", begin_bytes, usable, is_part, begin)
     patterns = workload.rw.split("+")
     names = ("reads", "writes") if workload.has_streams else ("",)
-    return [
+    sections = [
         (name, tuple(_stream(workload, pattern, area, jobs, end, (number, len(patterns)), load)))
-        for number, (name, pattern) in enumerate(zip(names, patterns, strict=True))
+        for number, (name, pattern) in enumerate(zip(names, patterns, strict=False))
     ]
+    if workload.aggressor:
+        sections += [("writes", options) for _, options in streams(workload.aggressor, target, jobs, end, load, begin)]
+    return sections
 
 
 def _require_possible(workload: Workload) -> None:
@@ -133,9 +137,9 @@ def _require_possible(workload: Workload) -> None:
 def _require_volume(workload: Workload, volume_bytes: float) -> None:
     if not workload.writes:
         raise ValueError(f"{workload} writes nothing, so it cannot end at a volume written")
-    if workload.rw == "rw":
+    if workload.rw in ("rw", "trimwrite"):
         # fio 3.33 starts again when both directions together have done one share, so half of it would stay untouched.
-        raise ValueError(f"{workload}: sequential reads and writes of one job cannot end at a volume written")
+        raise ValueError(f"{workload}: a sequential job of two directions cannot end at a volume written")
     if volume_bytes <= 0:
         raise ValueError("a volume to be written must be above 0")
 
@@ -376,7 +380,7 @@ def _grouped(
 def _expected(
     workload: Workload, targets: Sequence[JobTarget], seconds: float, volume_bytes: int | None
 ) -> ExpectedResult:
-    smallest, largest = workload.smallest_bytes, workload.largest_bytes
+    smallest, largest = min(workload.smallest_bytes, workload.writer.smallest_bytes), workload.largest_bytes
     single = smallest == largest
     return ExpectedResult(
         reads=workload.reads,

@@ -87,13 +87,14 @@ def until_steady(setup: Setup, array: Array, workload: Workload) -> Conditioned 
 def conditioning(workload: Workload, unit_bytes: int | None = None) -> Workload:
     """The writes that bring an array into the state in which ``workload`` is to be measured.
 
-    They have its access pattern and its size, for a mix of sizes the most frequent one, but never less than 4 KiB.
-    Random ones are no less than ``unit_bytes``, which the drives map at a time: a smaller write rewrites such a unit
-    just the same, in more time for each byte.
+    They have the access pattern and the size of its writes, for a mix of sizes the most frequent one, but never less
+    than 4 KiB. Random ones are no less than ``unit_bytes``, which the drives map at a time: a smaller write rewrites
+    such a unit just the same, in more time for each byte.
 
     Skewed writes on bare drives have other favourite blocks than those on an array of them: each
     drive gets a share of the array's. Their number and their weight are about the same.
     """
+    workload = workload.writer
     most_frequent, _ = max(workload.sizes, key=lambda size_and_share: size_and_share[1])
     size = max(most_frequent, SMALLEST_CONDITIONING_BYTES, (unit_bytes or 0) if workload.is_random else 0)
     writes = Workload("randwrite" if workload.is_random else "write", str(size), CONDITIONING_DEPTH)

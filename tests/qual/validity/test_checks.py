@@ -255,6 +255,30 @@ def test_independent_streams_have_no_mix_but_each_its_queue() -> None:
     assert failed(streams(11_000_000, 1_666_667)) == [(law, 136.7), (law, 62.5)]
 
 
+def neighbours(read_ns: int, write_ns: int, beside: str = "write_128k_qd16") -> Run:
+    """1,000 reads of 4 KiB and 2,000 writes of 128 KiB a second, of jobs that should keep 1 and 16 outstanding."""
+    asked = run([3_000] * 5, workload=Workload("randread", "4k", 1, beside=beside))
+    intervals = tuple(
+        replace(
+            interval(second, reads=1_000, writes=2_000),
+            write_bytes=2_000 << 17,
+            read_latency=histogram({read_ns: 1_000}),
+            write_latency=histogram({write_ns: 2_000}),
+        )
+        for second in range(5)
+    )
+    return replace(asked, intervals=intervals)
+
+
+def test_reads_and_their_neighbour_have_each_its_size_and_queue() -> None:
+    assert objections(neighbours(1_000_000, 8_000_000)) == ()
+    law = "littles_law_percent"
+    assert failed(neighbours(2_000_000, 8_000_000)) == [(law, 200)]
+    assert failed(neighbours(1_000_000, 4_000_000)) == [(law, 50)]
+    assert failed(neighbours(1_000_000, 4_000_000, "trimwrite_128k_qd16")) == [], "discards are not timed"
+    assert "bytes_per_io" in [name for name, *_ in failed(neighbours(1_000_000, 8_000_000, "write_64k_qd16"))]
+
+
 def test_flushes_take_time_that_is_in_no_latency() -> None:
     """fio drains its queue for each: seen with fio 3.33 at depth 4, 78 % of Little's law."""
     workload = Workload("randwrite", "4k", 8, fsync=1)

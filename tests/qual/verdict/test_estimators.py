@@ -19,7 +19,7 @@ from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry, expected_iops
-from pytest_ssdqual.qual.spec.claims import OF_LATENCY, Claim, Scope
+from pytest_ssdqual.qual.spec.claims import OF_LATENCY, OF_NEIGHBOURS, Claim, Scope
 from pytest_ssdqual.qual.stats import spread
 from pytest_ssdqual.qual.stats.estimate import CannotJudge, Estimate, NotApplicable, TooFew
 from pytest_ssdqual.qual.stats.throughput import iops
@@ -88,6 +88,9 @@ DEPTHS = curve(measured([rate] * 5, workload=WRITE.at(depth)) for depth, rate in
 OFFSETS = curve(
     measured([rate] * 5, workload=replace(WRITE, offset=offset)) for offset, rate in (("0", 5_000), ("512", 2_000))
 )
+#: 1,000 reads a second alone, 250 beside as many writes.
+BESIDE = Workload("randread", "4k", 8, beside="write_4k_qd8")
+NEIGHBOURS = curve((measured([500] * 5, workload=BESIDE), measured([1_000] * 5, workload=READS)))
 #: Eleven seconds around a drive of 41 °C that was not throttled.
 COOL = seen([seen_drive("S0", None, None)])
 MANY = Measured((replace(run([400_000] * 5, workload=MIX), seen=COOL),))
@@ -105,7 +108,7 @@ EVIDENCE: dict[Scope, list[Judgeable]] = {
     Scope.PREDICTED: [PredictedRun(MANY, Estimate(500_000, 490_000, 510_000, 5, Unit.IOPS), ONE_DRIVE)],
     Scope.MEMBERS: [Measured((side_by_side([[1_000] * 5, [600] * 5, [1_010] * 5]),))],
     Scope.SWEEP: [Sweep((lawful("raid5x3"), lawful("raid5x4")))],
-    Scope.CURVE: [MIXES, DEPTHS, OFFSETS],
+    Scope.CURVE: [MIXES, DEPTHS, OFFSETS, NEIGHBOURS],
     Scope.SATURATION: [SATURATION],
     Scope.REBUILD: [REBUILD],
 }
@@ -117,6 +120,7 @@ BLURRED = {
     Claim.LATENCY_SPREAD_BETWEEN_WIDTHS: 4 / 3,
     Claim.LATENCY_GROWTH_BETWEEN_WIDTHS: 4 / 3,
     Claim.LATENCY_SPREAD_BETWEEN_MEMBERS: 1_010 / 600,
+    Claim.NEIGHBOUR_P99: 4,
     Claim.SCALING_SLOPE: 1,
     Claim.SCALING_DEVIATION: 0,
 }
@@ -146,6 +150,7 @@ FIGURES = {
     Claim.QD_LATENCY_KNEE: 4,
     Claim.QD_GAIN: 3.1,
     Claim.QD_DEPENDENCE: 3.1,
+    Claim.NEIGHBOUR_IOPS: 0.25,
     Claim.FRESH_IOPS: 2_700,
     Claim.SETTLED_IOPS: 170,
     Claim.FRESH_TO_STEADY: 2_700 / 170,
@@ -159,6 +164,7 @@ def fitting(claim: Claim) -> Judgeable:
     by_claim: dict[Claim, Judgeable] = {
         **dict.fromkeys((Claim.BATHTUB_DEPTH, Claim.MIX_RISE, Claim.BALANCED_GAIN), MIXES),
         Claim.UNALIGNED_PENALTY: OFFSETS,
+        **dict.fromkeys(OF_NEIGHBOURS, NEIGHBOURS),
         Claim.WRITE_SPREAD_BETWEEN_MEMBERS: WORN,
         Claim.SETTINGS_GAIN: Sweep((lawful("raid5x4"), lawful("raid5x4-t8", 1.25))),
         Claim.REPLAY_PACE: REPLAYED,

@@ -40,6 +40,30 @@ def test_what_makes_no_sense_is_refused(rw: str, bs: str, depth: int, mix: int |
         Workload(rw, bs, depth, mix)
 
 
+@pytest.mark.parametrize(
+    ("rw", "beside"),
+    [
+        ("randwrite", "write_128k_qd16"),
+        ("randread+randwrite", "write_128k_qd16"),
+        ("randread", "read_128k_qd16"),
+        ("randread", "rw50_128k_qd16"),
+        ("randread", "randread_4k_qd1_beside_write_4k_qd1"),
+        ("randread", "write_128k_s2_qd16"),
+        ("randread", "write_128k_t2xqd16"),
+        ("randread", "write"),
+    ],
+)
+def test_only_reads_run_beside_only_writes(rw: str, beside: str) -> None:
+    with pytest.raises(ValueError, match=r"write e\.g\. "):
+        Workload(rw, "4k", 1, beside=beside)
+
+
+def test_both_neighbours_count() -> None:
+    both = Workload("randread", "4k", 1, beside="write_128k_qd16")
+    assert (both.reads, both.writes, both.has_streams, both.is_usual) == (True, True, True, False)
+    assert (both.outstanding(1), both.outstanding(4), both.largest_bytes) == (17, 68, 128 << 10)
+
+
 #: One of everything that a search varies, beside what there was before.
 EVERYTHING = Workload(
     "randrw", "64k", 16, 30, offset="4k", zipf=120, region_percent=10, sync=True, fsync=8, compressible_percent=50,
@@ -56,6 +80,7 @@ EVERYTHING = Workload(
         (Workload("randread", "4k", 8, region_percent=1, threads=4), "randread_4k_reg1_t4xqd8"),
         (Workload("randwrite", "4k", 8, fsync=1), "randwrite_4k_fsync1_qd8"),
         (Workload("randwrite", "4k", 128, threads=1, burst_s=5, idle_s=25), "randwrite_4k_on5s_idle25s_t1xqd128"),
+        (Workload("randread", "4k", 1, beside="write_131072_qd16"), "randread_4k_qd1_beside_write_128k_qd16"),
         # As ever.
         (Workload("randrw", "4k", 8, 70, 50, "512"), "randrw70_4k_rnd50_off512_qd8"),
         (Workload("randread+randwrite", "4k", 8, streams_per_drive=2), "randread+randwrite_4k_s2_qd8"),
@@ -132,6 +157,7 @@ def test_a_mix_of_sizes_may_be_aligned_on_sectors() -> None:
         ("randwrite_4k_qd8", "random"),
         ("randrw70_8k_rnd50_off512_qd1", "random"),
         ("randread+randwrite_4k_qd8", "random"),
+        ("randread_4k_qd1_beside_write_128k_qd16", "sequential"),
         ("rw70_128k_gap128k_qd8", "sequential"),
         ("randwrite_4k_zipf120_qd8", "random_zipf120"),
         ("randrw70_4k_zipf80_reg50_qd8", "random_zipf80_reg50"),

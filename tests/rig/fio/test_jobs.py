@@ -137,6 +137,25 @@ def test_streams_are_jobs_of_their_own_and_of_one_group() -> None:
     ]  # fmt: skip
 
 
+def test_reads_beside_writes_are_jobs_of_their_own() -> None:
+    workload = Workload("randread", "4k", 1, beside="trimwrite_128k_qd16")
+    job = measurement(workload, DRIVES[:2], 2, 120)
+    found = sections(job)
+    assert list(found)[2:] == ["drive-0-reads", "drive-0-writes", "drive-1-reads", "drive-1-writes"]
+    for number in range(2):
+        reads, writes = found[f"drive-{number}-reads"], found[f"drive-{number}-writes"]
+        assert {"--rw=randread", "--bs=4096", "--iodepth=1", "--numjobs=1", "--time_based=1"} <= set(reads)
+        assert {"--rw=trimwrite", "--bs=131072", "--iodepth=16", "--numjobs=1", "--time_based=1"} <= set(writes)
+    expected = job.expectation
+    assert (expected.reads, expected.writes, expected.block_bytes) == (True, True, None)
+    assert (expected.smallest_bytes, expected.largest_bytes) == (4096, 131072)
+
+
+def test_a_smaller_neighbour_is_expected_too() -> None:
+    expected = measurement(Workload("read", "128k", 1, beside="randwrite_4k_fsync1_qd1"), [MD], 6, 120).expectation
+    assert (expected.smallest_bytes, expected.largest_bytes) == (4096, 131072)
+
+
 def test_a_mix_of_sizes_has_a_range_and_no_single_size() -> None:
     expectation = measurement(FILESERVER, [MD], 6, 120).expectation
     assert (expectation.block_bytes, expectation.smallest_bytes, expectation.largest_bytes) == (None, 512, 65536)
@@ -166,7 +185,8 @@ def test_readers_go_on_until_the_writers_are_done() -> None:
     [
         (Workload("randread", "4k", 1), 1 << 30, "writes nothing"),
         (Workload("write", "4k", 1), 0, "above 0"),
-        (Workload("rw", "4k", 1, 50), 1 << 30, "sequential reads and writes of one job cannot end at a volume"),
+        (Workload("rw", "4k", 1, 50), 1 << 30, "two directions cannot end at a volume"),
+        (Workload("trimwrite", "128k", 1), 1 << 30, "two directions cannot end at a volume"),
     ],
 )
 def test_a_volume_that_fio_cannot_end_at_is_refused(workload: Workload, volume: int, cause: str) -> None:

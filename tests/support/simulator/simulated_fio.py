@@ -46,6 +46,8 @@ SIGNS = (1.0, -1.0, 0.0, -1.0, 1.0)
 FRESH, CLIFF = 2.0, 1.0
 #: Seconds in which a drive writes its capacity, if that is what it is conditioned by.
 CAPACITY_S = 3600.0
+#: Share of what they do alone that reads do beside writes.
+SHARED = 1 / 3
 #: A longer one would look as if fio had been silent.
 LONGEST_S = 2.5
 #: What a rebuild leaves to the load, and how long it takes.
@@ -121,6 +123,13 @@ class Fio:
         carried = self.path_bytes_per_s / (sum(rates) * workload.block_bytes)
         if geometry.is_side_by_side and carried < 1:
             rates = [rate * carried for rate in rates]
+        if workload.aggressor:
+            return [
+                tuple(
+                    beside(at, seconds, workload, each, drive.serial or "", speed * part) for at, seconds, part in curve
+                )
+                for each, drive, speed in zip(alone, array.members, speeds, strict=False)
+            ]
         end_s = sum(seconds for _, seconds, _ in curve)
         growth = [1 / end_s if drive.serial in self.restless else 0.0 for drive in array.members]
         if not geometry.is_side_by_side:  # the slowest member sets the pace of all
@@ -391,6 +400,25 @@ def replayed(workload: Workload, start_s: float, seconds: float, rate: float, to
         start_s, seconds, reads, ios - reads, round(reads * size), round((ios - reads) * size),
         histogram(reads, mean_ns), histogram(ios - reads, mean_ns),
     )  # fmt: skip
+
+
+def beside(
+    start_s: float, seconds: float, workload: Workload, geometry: Geometry, serial: str, speed: float
+) -> Interval:
+    """Reads beside writes: on a sound drive they do a third of what they do alone, and the writes the rest.
+
+    ``SIMULATED_STARVED`` is the share of that third, by serial: ``SSDQ0002=0.05``.
+    """
+    pairs = (each.split("=") for each in os.environ.get("SIMULATED_STARVED", "").split())
+    starved = {serial: float(share) for serial, share in pairs}
+    shares = SHARED * starved.get(serial, 1.0), 1 - SHARED
+    reads, writes = (
+        interval(start_s, seconds, each, each.outstanding(geometry.width), law(geometry, each) * speed * share)
+        for each, share in zip((replace(workload, beside=""), workload.writer), shares, strict=True)
+    )
+    return replace(
+        reads, write_ios=writes.write_ios, write_bytes=writes.write_bytes, write_latency=writes.write_latency
+    )
 
 
 def histogram(ios: int, mean_ns: float) -> LatencyHistogram:

@@ -141,7 +141,8 @@ def _points(notes: Notes, curve: DepthCurve, located: Sequence[tuple[float, Part
 
 def _interval(notes: Notes, curve: DepthCurve, part: Part) -> tuple[float, float] | None:
     noted = notes.at(curve.geometry, part.name)
-    return noted.interval() if noted else None
+    # The interval of reads beside writes would be that of both together.
+    return noted.interval() if noted and not noted.workload.beside else None
 
 
 def _table(notes: Notes, curve: DepthCurve, parts: Sequence[Part]) -> Table:
