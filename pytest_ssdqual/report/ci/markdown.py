@@ -8,12 +8,12 @@ code (https://github.github.com/gfm/#code-spans).
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.report.fleet.page_content import FleetPage
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
@@ -61,9 +61,9 @@ def text(folder: Path) -> str:
     )
 
 
-def fleet_text(page: FleetPage) -> str:
-    """Return the summary of a fleet."""
-    rest = f"{_page_or('each folder below bays/', Path(page.folder))} has them"
+def fleet_text(page: Mapping[str, Any]) -> str:
+    """Return the summary of a fleet (``fleet.page_content``)."""
+    rest = f"{_page_or('each folder below bays/', Path(page['folder']))} has them"
     return _environment().get_template("fleet.md").render(page=page, rest=rest)
 
 

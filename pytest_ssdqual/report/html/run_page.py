@@ -114,7 +114,9 @@ def text(story: RunReader) -> str:
         ],
         left_errors=max(0, len(run.errors) - MOST_TROUBLES),
         drives=subject.drives(run.manifest, run.verdict.coverage.untested_as),
-        means=subject.means(run.manifest, subject.load_of_fio(story), write_caches.rows(story)),
+        load=subject.load_of_fio(story),
+        caches=list(write_caches.rows(story)),
+        not_expected=subject.NOT_EXPECTED,
         drawn=draw(story, failed),
         promised=promises.matrix(run.judged),
         observed=promises.observed(run.judged),
@@ -127,7 +129,6 @@ def text(story: RunReader) -> str:
         history=drive_history.table(story),
         environment=subject.environment_checks(story),
         kernel=subject.kernel_messages(story),
-        documents=subject.documents(run.manifest),
         files=subject.files(_files(story.folder)),
     )
 
