@@ -52,7 +52,10 @@ def compose(folder: Path, place: Path) -> dict[str, Any]:
         "counters": (*((f"runs: {word[0].lower()}{word[1:]}", words[word]) for word in WORDS), ("drives", len(drives))),
         "verdicts": verdicts,
         "products": _products(products),
-        "claims": _claims(runs),
+        # Those with fails first.
+        "claims": sorted(
+            outcomes_of(runs).items(), key=lambda each: (-each[1][Finding.FAIL], -each[1][Finding.INCONCLUSIVE])
+        ),
         "causes": tuple((name, counted(count, "broken promise")) for name, count in causes_of(runs)),
         "margins": margins,
         "charts_note": note,
@@ -62,6 +65,9 @@ def compose(folder: Path, place: Path) -> dict[str, Any]:
         "drives": drives,
         "link_of": partial(_link, place),
         "counted": counted,
+        "label": label,
+        "findings": Finding,
+        "severity": SEVERITY,
         "capacity": format_capacity,
         "skipped": tuple(skipped[:MOST_SKIPPED]),
         "more_skipped": max(0, len(skipped) - MOST_SKIPPED),
@@ -113,23 +119,6 @@ def _product(runs: Sequence[RunView]) -> Iterator[Cell]:
     last = next((run for run in reversed(runs) if run.verdict.fitness is not Fitness.NO_VERDICT), runs[-1])
     yield last.verdict.state
     yield f"{last.started:%Y-%m-%d}"
-
-
-def _claims(runs: Sequence[RunView]) -> Table:
-    """Return the promised claims of each product, those with fails first."""
-    ordered = sorted(
-        outcomes_of(runs).items(), key=lambda each: (-each[1][Finding.FAIL], -each[1][Finding.INCONCLUSIVE])
-    )
-    rows = [
-        (
-            label(claim), *product,
-            *(f"{counts[outcome]:,}" for outcome in (Finding.PASS, Finding.FAIL, Finding.INCONCLUSIVE)),
-            next(outcome for outcome in SEVERITY if counts[outcome]),
-        )
-        for (claim, product), counts in ordered
-    ]  # fmt: skip
-    columns = ("Claim", "Model", "Firmware", "Pass", "Fail", "Inconclusive", "Worst")
-    return bounded(columns, rows, f"Promises: {len(rows):,}", MOST_CLAIMS, LEFT_OUT)
 
 
 def _link(place: Path, run: RunView) -> PageLink:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual.frozen import frozen
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.evidence.integrity import CLAIM
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.reader import RunReader
-from pytest_ssdqual.report.run_summary import errors as trouble
 from pytest_ssdqual.report.run_summary import write_caches
 from pytest_ssdqual.report.run_summary.causes import groups
 from pytest_ssdqual.report.run_summary.overview import error_rates, overview
@@ -120,7 +120,9 @@ def text(story: RunReader) -> str:
         drawn=draw(story, failed),
         promised=promises.matrix(run.judged),
         observed=promises.observed(run.judged),
-        skipped=trouble.table(run.skipped),
+        # The most frequent reasons first.
+        skipped=sorted(run.skipped.items(), key=lambda each: -len(each[1])),
+        named=named,
         family=error_rates(run),
         health=subject.health(story),
         # Verdicts on lots, searches and integrity.
