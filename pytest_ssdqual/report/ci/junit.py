@@ -266,7 +266,7 @@ def _environment() -> Environment:
 def text(folder: Path) -> bytes:
     """Return the JUnit file of a fleet; ``OSError`` if a run folder cannot be read."""
     bays = [(bay, list(_cases(bay).values())) for bay in FleetView.read(folder).bays]
-    return _environment().get_template("junit.xml").render(bays=bays).encode() + b"\n"
+    return _environment().get_template("fleet.junit").render(bays=bays).encode() + b"\n"
 
 
 def _of_suite(bay: BayView) -> list[tuple[str, str]]:
