@@ -75,7 +75,10 @@ def compose(seen: FleetView) -> dict[str, Any]:
         "matrix": promises.of_bays({bay.name: bay.run.judged for bay in seen.bays if bay.run}),
         "promised": figures(f"Promises: {len(kept):,}", kept, names),
         "observed": figures(f"Figures without a promise: {len(plain):,}", plain, names),
-        "lot": _lot(found),
+        # Figures that more than one bay has, and what their statistics are written with.
+        "lot": [row for row in found if len(row.values) > 1],
+        "spread": outliers.spread,
+        "shown": format_value,
         "standing_out": tuple(_standing_out(found)),
         "charts": charts,
         "charts_note": note,
@@ -197,33 +200,6 @@ def _condensed(row: FleetRow) -> Iterator[Cell]:
 
 def _worst(name: str, found: Evidence | None) -> str:
     return f"{name}: {found.measured} ({found.interval})" if found else ""
-
-
-def _lot(found: Sequence[FleetRow]) -> Table:
-    """Return statistics of figures that more than one bay has."""
-    several = [row for row in found if len(row.values) > 1]
-    made = [(row.claim, row.array, row.workload, *_statistics(row)) for row in several]
-    columns = (
-        "Figure", "Array", "Workload", "Bays", "Mean", "Standard deviation", "Least", "Most", "Spread", "Stands out",
-        "Passed by", "Share that passes",
-    )  # fmt: skip
-    return bounded(columns, made, f"The bays as a sample: {len(several):,} figures", MOST_ROWS, LEFT_OUT)
-
-
-def _statistics(row: FleetRow) -> Iterator[str]:
-    unit, spread, share = row.first.unit, outliers.spread(row.values), row.share()
-    yield f"{spread.n:,}"
-    for value in (spread.mean, spread.deviation, spread.least, spread.most):
-        yield "" if value is None else format_value(value, unit)
-    yield "" if spread.range_percent is None else f"{spread.range_percent:.3g} %"
-    out = row.standing_out()
-    yield f"{out[0]} ({out[1].score:+.1f})" if out else ""
-    if share is None:
-        yield from ("", "")
-        return
-    passed, inconclusive, of, low, high = share
-    yield f"{passed:,} of {of:,}" + (f", {inconclusive:,} inconclusive" if inconclusive else "")
-    yield f"{100 * low:.3g}…{100 * high:.3g} %"
 
 
 def _standing_out(found: Sequence[FleetRow]) -> Iterator[str]:
