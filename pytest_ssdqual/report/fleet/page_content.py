@@ -60,14 +60,14 @@ def compose(seen: FleetView) -> dict[str, Any]:
     names = [bay.name for bay in seen.begun]
     charts, note = bay_charts.draw(kept, names)
     why, left_out = _why(seen)
-    of_all = together(seen)
     return {
         "title": f"{seen.folder.resolve().name}: {counted(len(seen.bays), 'bay')}",
-        "standing": of_all,
+        "standing": together(seen),
         # Numbers of bays by their verdicts.
         "counters": tuple(counters(seen)),
         "steps": tuple(steps(seen))[:MOST_STEPS],
-        "about": (("Judged", str(of_all.coverage)), *_about(seen)),
+        "fleet": seen.fleet,
+        "utc": utc,
         "why": why,
         "left_out": left_out,
         "differences": tuple(seen.differences()),
@@ -147,16 +147,6 @@ def counters(seen: FleetView) -> Iterator[tuple[str, int]]:
     for fitness, names in seen.by_fitness.items():
         mark = MARKS[LOOKS[fitness] if fitness else Finding.OBSERVED]
         yield f"{mark} bays: {fitness.value if fitness else NOT_STARTED}", len(names)
-
-
-def _about(seen: FleetView) -> Iterator[tuple[str, str]]:
-    if seen.fleet:
-        yield "Started", f"{utc(seen.fleet.started)} UTC"
-        yield "Ended", f"{utc(seen.fleet.ended)} UTC" if seen.fleet.ended else "did not end normally"
-        if seen.fleet.merged:
-            yield "Made of", "separate runs, merged"
-        yield "Command line", " ".join(seen.fleet.command_line[:MOST_BAYS])
-        yield "Version", seen.fleet.version
 
 
 def _why(seen: FleetView) -> tuple[tuple[SentencesOfBays, ...], int]:
