@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _DECIMAL = re.compile(r"-?\d+\.\d+")
 #: Names of the namespaces, and blanks between elements.
-_DROPPED_TEXT = re.compile(r'\s+xmlns(?::\w+)?="[^"]*"|(?<=\s)xlink:|(?<=>)\s+(?=<)')
+_DROPPED_TEXT = re.compile(r'\s+xmlns(?::\w+)?="[^"]*"|(?<=\s)xlink:(?=href=)|(?<=>)\s+(?=<)')
 #: An id, behind ``url(#`` or as a whole attribute.
 _LINK = re.compile(r"(?<=^#)[^)]+|(?<=url\(#)[^)]+")
 #: Attributes that hold nothing but coordinates.
