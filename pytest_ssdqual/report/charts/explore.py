@@ -244,19 +244,15 @@ def _dots(outcome: Finding | None, points: Sequence[Point]) -> Line:
 
 def _margin_scale(axes: Axes, unit: Unit, values: Sequence[float]) -> None:
     """Scale linearly; beyond 100 % logarithmically if a figure is many times its limit."""
-    from matplotlib.ticker import FuncFormatter
-
     if max(map(abs, values)) > WIDE_PERCENT:
         axes.set_yscale("symlog", linthresh=100.0, linscale=1.0)
     axes.margins(y=0.08)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+,.4g}" if value else "0"))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:+,.4g}" if value else "0")
 
 
 def _departure_scale(axes: Axes, unit: Unit, values: Sequence[float]) -> None:
-    from matplotlib.ticker import MaxNLocator
-
     axes.set_ylim(-0.5, max([*values, 0 if values else 1]) + 0.5)
-    axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.locator_params(axis="y", nbins=5, integer=True)
 
 
 def _table(found: Searched) -> Table:

@@ -1,4 +1,4 @@
-"""Selection of charts: those of a page, within bounds, and the one chart that explains a verdict."""
+"""Selection of charts: those of a page, and the one chart that explains a verdict."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ from pytest_ssdqual.report.resume.rebuild_measurements import DAMAGED
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 
 T = TypeVar("T")
-#: Of all charts of a page together; what would exceed it is left out, and later ones that fit are not.
-MOST_BYTES = 1_750_000
 #: Families of workloads for each level; the four mixes of the papers.
 MOST_FAMILIES = 4
 MOST_GROWTHS, MOST_MATRICES, MOST_RADARS, MOST_STRIPS = 2, 2, 2, 3
@@ -35,14 +33,8 @@ OF_MEMBERS = ("member_spread", "latency_spread_between_members", "steady_iops", 
 
 
 def charts(story: RunReader) -> Iterator[Chart]:
-    """Yield the charts of a page, most informative first; each is drawn on demand."""
-    left, keys = MOST_BYTES, set[str]()
-    for chart in _all(Notes.of(story)):
-        if chart is None or chart.key in keys or len(chart.svg.encode()) > left:
-            continue
-        keys.add(chart.key)
-        left -= len(chart.svg.encode())
-        yield chart
+    """Yield the charts of a page, most informative first, each once; they are drawn on demand."""
+    return _of_several(filter(None, _all(Notes.of(story))), lambda chart: chart.key)
 
 
 def _all(notes: Notes) -> Iterator[Chart | None]:

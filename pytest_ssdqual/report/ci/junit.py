@@ -11,18 +11,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.fleet.view import BayView, FleetView
+from pytest_ssdqual.report.html.page import environment_of
 from pytest_ssdqual.report.run_summary.fitness import Fitness
 
 if TYPE_CHECKING:
     import pytest
+    from jinja2 import Environment
 
 
 _SUFFIX = {
@@ -42,13 +44,6 @@ VALUE_CHARACTERS = 100_000
 #: Name of the testcase for a bay that was not started, did not end, or is not fit for a reason that no test reports.
 WHOLE = "whole run"
 MESSAGE_CHARACTERS = 2_000
-#: Counts of a ``<testsuite>`` and what they count.
-COUNTED = {
-    "tests": "testcase",
-    "failures": "testcase/failure",
-    "errors": "testcase/error",
-    "skipped": "testcase/skipped",
-}
 
 
 def properties(evidence: Sequence[Evidence], first: int = 1) -> list[tuple[str, str]]:
@@ -232,33 +227,63 @@ def _paragraph(evidence: Evidence) -> str:
 class JUnitCase:
     """A test of a bay."""
 
+    #: Classname and name.
+    place: tuple[str, str]
     evidence: list[Evidence] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     skipped: str = ""
 
+    @property
+    def kind(self) -> str:
+        """Name of the element of its outcome; empty if it passed."""
+        if self.failures:
+            return "failure"
+        return "error" if self.errors else ""
+
+    @property
+    def messages(self) -> list[str]:
+        return self.failures or self.errors
+
+    @property
+    def text(self) -> str:
+        """All messages and the evidence."""
+        return "\n\n".join([*map(safe_text.lines, self.messages), section(self.evidence)]).rstrip()
+
+
+@cache
+def _environment() -> Environment:
+    """Return the environment of the template; every text is made printable and escaped."""
+    from markupsafe import Markup, escape
+
+    made = environment_of(lambda value: value if isinstance(value, Markup) else _shown(str(value)))
+    made.filters["briefly"] = lambda text: _shown(text, MESSAGE_CHARACTERS)
+    made.filters["whole"] = escape
+    made.globals |= {"properties": properties, "suite_properties": _of_suite}
+    return made
+
 
 def text(folder: Path) -> bytes:
     """Return the JUnit file of a fleet; ``OSError`` if a run folder cannot be read."""
-    root = ElementTree.Element("testsuites", name="pytest tests")
-    for bay in FleetView.read(folder).bays:
-        suite = ElementTree.SubElement(root, "testsuite", name=_shown(bay.name), hostname=_shown(bay.machine))
-        if bay.standing:
-            _add_properties(suite, ((f"ssd.{bay.name}.{name}", value) for name, value in bay.standing.properties))
-        for test, case in _cases(bay).items():
-            _written(suite, bay.name, test, case)
-        suite.attrib |= {name: str(len(suite.findall(path))) for name, path in COUNTED.items()}
-    ElementTree.indent(root)
-    written: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
-    return written + b"\n"
+    bays = [(bay, list(_cases(bay).values())) for bay in FleetView.read(folder).bays]
+    return _environment().get_template("fleet.junit").render(bays=bays).encode() + b"\n"
+
+
+def _of_suite(bay: BayView) -> list[tuple[str, str]]:
+    return [(f"ssd.{bay.name}.{name}", value) for name, value in (bay.standing.properties if bay.standing else ())]
 
 
 def _cases(bay: BayView) -> dict[str, JUnitCase]:
     run, cases = bay.run, dict[str, JUnitCase]()
+
+    def case_of(test: str) -> JUnitCase:
+        return cases.setdefault(test, JUnitCase(_place(bay.name, test)))
+
     if run is None:
-        return {WHOLE: JUnitCase(errors=[f"{bay.name} was not started: {bay.refused or 'it has no run folder'}"])}
+        case_of(WHOLE).errors = [f"{bay.name} was not started: {bay.refused or 'it has no run folder'}"]
+        return cases
     for judged in run.judged:
-        case, sentence = cases.setdefault(judged.test, JUnitCase()), judged.evidence.sentence
+        case, sentence = case_of(judged.test), judged.evidence.sentence
         case.evidence.append(judged.evidence)
         if judged.evidence.outcome is Finding.FAIL:
             case.failures.append(sentence)
@@ -266,42 +291,17 @@ def _cases(bay: BayView) -> dict[str, JUnitCase]:
             case.errors.append(sentence)
     for trouble in run.errors:
         for test in trouble.tests:
-            case = cases.setdefault(test, JUnitCase())
+            case = case_of(test)
             (case.failures if trouble.is_failure else case.errors).append(trouble.message)
     for reason, tests in run.skipped.items():
         for test in tests:
-            cases.setdefault(test, JUnitCase()).skipped = reason
+            case_of(test).skipped = reason
     if not run.manifest.ended:
-        cases[WHOLE] = JUnitCase(errors=[f"{bay.name} has not ended or was killed; how much is missing is unknown"])
-    elif run.verdict.fitness is not Fitness.FIT and not any(each.failures or each.errors for each in cases.values()):
+        case_of(WHOLE).errors = [f"{bay.name} has not ended or was killed; how much is missing is unknown"]
+    elif run.verdict.fitness is not Fitness.FIT and not any(each.kind for each in cases.values()):
         # What no test reports, as the gate does in pytest's own file: an interruption, or a new defect of a drive.
-        cases[WHOLE] = JUnitCase(errors=[" ".join((f"{bay.name}: {run.verdict.sentence}", *run.verdict.gaps))])
+        case_of(WHOLE).errors = [" ".join((f"{bay.name}: {run.verdict.sentence}", *run.verdict.gaps))]
     return cases
-
-
-def _written(suite: ElementTree.Element, bay: str, test: str, case: JUnitCase) -> None:
-    classname, name = _place(bay, test)
-    found = ElementTree.SubElement(
-        suite,
-        "testcase",
-        classname=_shown(classname),
-        name=_shown(name),
-        time="0.000",
-    )
-    if case.evidence:
-        _add_properties(found, properties(case.evidence))
-    for kind, messages in (("failure", case.failures), ("error", [] if case.failures else case.errors)):
-        if messages:
-            message = ElementTree.SubElement(found, kind, message=_shown(messages[0], MESSAGE_CHARACTERS))
-            message.text = "\n\n".join([*map(safe_text.lines, messages), section(case.evidence)]).rstrip()
-    if case.skipped:
-        ElementTree.SubElement(found, "skipped", type="pytest.skip", message=_shown(case.skipped, MESSAGE_CHARACTERS))
-
-
-def _add_properties(element: ElementTree.Element, facts: Iterable[tuple[str, str]]) -> None:
-    inside = ElementTree.SubElement(element, "properties")
-    for name, value in facts:
-        ElementTree.SubElement(inside, "property", name=name, value=value)
 
 
 def _place(bay: str, test: str) -> tuple[str, str]:

@@ -14,15 +14,15 @@ import sys
 import tempfile
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_ssdqual.report.drawing.chart import printable
-from pytest_ssdqual.report.drawing.palette import INK, VARIABLES
+from pytest_ssdqual.report.drawing.palette import VARIABLES
 from pytest_ssdqual.report.drawing.scales import WIDTH_IN
 
 if TYPE_CHECKING:
@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 
 
 _DECIMAL = re.compile(r"-?\d+\.\d+")
-_LINK = re.compile(r"url\(#([^)]+)\)")
+#: Names of the namespaces, and blanks between elements.
+_DROPPED_TEXT = re.compile(r'\s+xmlns(?::\w+)?="[^"]*"|(?<=\s)xlink:(?=href=)|(?<=>)\s+(?=<)')
+#: An id, behind ``url(#`` or as a whole attribute.
+_LINK = re.compile(r"(?<=^#)[^)]+|(?<=url\(#)[^)]+")
 #: Attributes that hold nothing but coordinates.
 _PLACES = frozenset({"d", "x", "y", "transform", "points", "width", "height", "viewBox", "x1", "x2", "y1", "y2"})
 #: The page's own font is used, and what is the same everywhere is written once, at the root.
@@ -56,12 +59,13 @@ def inline(svg: str, key: str, title: str, desc: str, tooltips: Mapping[str, Seq
     """
     from xml.etree import ElementTree
 
-    root = ElementTree.fromstring(svg)  # noqa: S314 (matplotlib wrote it, a moment ago)
-    _without_namespaces(root)
+    root = ElementTree.fromstring(_DROPPED_TEXT.sub("", svg))  # noqa: S314 (matplotlib wrote it, a moment ago)
     _add_tooltips(root, tooltips)
-    names = {name: f"{key}-{index}" for index, name in enumerate(dict.fromkeys(_referenced(root)))}
+    linked = (name for element in root.iter() for value in element.attrib.values() for name in _LINK.findall(value))
+    names = {name: f"{key}-{index}" for index, name in enumerate(dict.fromkeys(linked))}
     for element in root.iter():
-        _rewrite(element, names)
+        rewritten = {name: _rewritten(name, value, names) for name, value in element.attrib.items()}
+        element.attrib = {name: value for name, value in rewritten.items() if value}
     kept = _flat(root)
     box = root.get("viewBox", "")
     root.clear()
@@ -70,16 +74,6 @@ def inline(svg: str, key: str, title: str, desc: str, tooltips: Mapping[str, Seq
         ElementTree.SubElement(root, tag, {"id": f"{key}-{tag[0]}"}).text = words
     root.extend(kept)
     return ElementTree.tostring(root, encoding="unicode")
-
-
-def _without_namespaces(root: Element) -> None:
-    for element in root.iter():
-        element.tag = element.tag.rpartition("}")[2]
-        for name in [name for name in element.attrib if "}" in name]:
-            element.attrib[name.rpartition("}")[2]] = element.attrib.pop(name)
-        element.tail = None
-        if element.tag not in ("text", "tspan"):
-            element.text = None
 
 
 def _add_tooltips(root: Element, tooltips: Mapping[str, Sequence[str]]) -> None:
@@ -96,78 +90,52 @@ def _add_tooltips(root: Element, tooltips: Mapping[str, Sequence[str]]) -> None:
                 SubElement(point, "title").text = each
 
 
-def _referenced(root: Element) -> Iterable[str]:
-    for element in root.iter():
-        for name, value in element.attrib.items():
-            if name == "href" and value.startswith("#"):
-                yield value[1:]
-            yield from _LINK.findall(value)
+def _rewritten(name: str, value: str, names: Mapping[str, str]) -> str:
+    """Return the value of an attribute with its links renamed; empty if it is not needed."""
+    if name == "id":
+        return names.get(value, "")
+    value = _LINK.sub(lambda link: names[link[0]], value)
+    if name == "style":
+        return _style(value)
+    return _rounded(value) if name in _PLACES else value
 
 
-def _rewrite(element: Element, names: Mapping[str, str]) -> None:
-    attributes: dict[str, str] = {}
-    for name, value in element.attrib.items():
-        if name == "id":
-            if value in names:
-                attributes[name] = names[value]
-        elif name == "href":
-            attributes[name] = f"#{names[value[1:]]}"
-        elif name == "style":
-            attributes.update(_style(_linked(value, names)))
-        elif name in _PLACES:
-            shown = _rounded(value)
-            if not shown.startswith("rotate(0"):
-                attributes[name] = shown
-        else:
-            attributes[name] = _linked(value, names)
-    element.attrib.clear()
-    element.attrib.update(attributes)
-
-
-def _linked(value: str, names: Mapping[str, str]) -> str:
-    return _LINK.sub(lambda found: f"url(#{names[found[1]]})", value)
-
-
-def _style(text: str) -> dict[str, str]:
+def _style(text: str) -> str:
     """Return declarations with colours by name, as one attribute, because other attributes do not know ``var()``."""
     kept = []
     for part in text.split(";"):
         name, _, value = part.strip().partition(": ")
         if name and name not in _DROPPED and (name, value) != ("stroke-opacity", "1"):
             kept.append(f"{name}:{VARIABLES.get(value.lower(), value)}")
-    return {"style": ";".join(kept)} if kept else {}
+    return ";".join(kept)
 
 
 def _rounded(text: str) -> str:
-    def shorter(found: re.Match[str]) -> str:
-        number = f"{float(found[0]):.1f}".removesuffix(".0")
+    """Return coordinates with a digit; empty for a rotation by nothing."""
+
+    def shorter(decimal: re.Match[str]) -> str:
+        number = f"{float(decimal[0]):.1f}".removesuffix(".0")
         return "0" if number == "-0" else number
 
-    return re.sub(r" ?([A-Za-z]) ", r"\1", " ".join(_DECIMAL.sub(shorter, text.replace("(-0 ", "(0 ")).split()))
+    shown = re.sub(r" ?([A-Za-z]) ", r"\1", " ".join(_DECIMAL.sub(shorter, text.replace("(-0 ", "(0 ")).split()))
+    return "" if shown.startswith("rotate(0") else shown
 
 
 def _flat(element: Element) -> list[Element]:
-    """Return the children without empty groups, and with the definitions that are used."""
-    found: list[Element] = []
+    """Return the children without empty groups, and with the definitions that are used.
+
+    Style sheets among these are dropped, as they would apply to the whole page.
+    """
+    kept: list[Element] = []
     for child in element:
-        below = _flat(child) if len(child) else []
+        child[:] = _flat(child)
+        if child.tag == "defs":
+            child[:] = [definition for definition in child if "id" in definition.attrib]
         if child.tag == "g" and not child.attrib:
-            found.extend(below)
-        elif child.tag == "defs":
-            found.extend(_defined(child, below))
-        elif child.tag != "metadata":
-            child[:] = below
-            found.append(child)
-    return found
-
-
-def _defined(defs: Element, below: list[Element]) -> list[Element]:
-    """Return used definitions; style sheets are dropped, as they would apply to the whole page."""
-    kept = [each for each in below if "id" in each.attrib]
-    if not kept:
-        return []
-    defs[:] = kept
-    return [defs]
+            kept.extend(child)
+        elif child.tag != "metadata" and (child.tag != "defs" or len(child)):
+            kept.append(child)
+    return kept
 
 
 #: Points with words of their own, in all of a chart.
@@ -179,40 +147,8 @@ CHARACTER_IN, HANDLE_IN, ROW_IN = 0.073, 0.48, 0.165
 #: Of characters as wide as they are high: Chinese, Japanese, Korean ones, and the dots of a shortened serial number.
 WIDE_IN = 0.118
 
-_SETTINGS: Mapping[str, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "ssdqual",
-    # A drive may call itself $\frac$.
-    "text.parse_math": False,
-    "text.usetex": False,
-    "axes.formatter.use_mathtext": False,
-    "font.family": ["DejaVu Sans"],
-    "font.size": 9.0,
-    "axes.titlesize": 9.0,
-    "axes.labelsize": 9.0,
-    "xtick.labelsize": 8.5,
-    "ytick.labelsize": 8.5,
-    "legend.fontsize": 8.5,
-    "figure.facecolor": "none",
-    "savefig.facecolor": "none",
-    "axes.facecolor": "none",
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "axes.titlecolor": INK,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "grid.color": INK,
-    "grid.alpha": 0.14,
-    "grid.linewidth": 0.6,
-    "axes.linewidth": 0.6,
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "lines.linewidth": 1.5,
-    "lines.markersize": 4.5,
-    "path.simplify": False,
-}
+#: Settings of matplotlib.
+STYLE = Path(__file__).with_name("chart.mplstyle")
 
 
 @contextmanager
@@ -224,7 +160,7 @@ def drawing() -> Iterator[None]:
     _import()
     from matplotlib import style
 
-    with style.context(["default", dict(_SETTINGS)]), warnings.catch_warnings():
+    with style.context(["default", STYLE]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield
 

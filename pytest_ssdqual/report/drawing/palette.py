@@ -1,45 +1,16 @@
 """Colours, dashes and markers of charts, for light and dark paper.
 
-Colours are names in the picture and values in the page's style sheet, for light and dark paper. The series derive from
-Okabe and Ito's set for all kinds of colour vision (2008), of which orange, sky blue and yellow have too little contrast
-on white (2.2, 2.3 and 1.3 to 1), blue and black on dark. These are shades of the same hues, moved until each has at
-least 3 to 1 on its paper (WCAG 2.1, 1.4.11) and any two of them, limit, published figure and ink included, differ by at
-least 17 in CIELAB, also for people who lack one kind of cone (Machado, Oliveira, Fernandes 2009). Series also differ in
-dash and marker.
+Colours are names in the picture and values in ``html/templates/palette.css``, for light and dark paper. The series
+derive from Okabe and Ito's set for all kinds of colour vision (2008), of which orange, sky blue and yellow have too
+little contrast on white (2.2, 2.3 and 1.3 to 1), blue and black on dark. These are shades of the same hues, moved until
+each has at least 3 to 1 on its paper (WCAG 2.1, 1.4.11) and any two of them, limit, published figure and ink included,
+differ by at least 17 in CIELAB, also for people who lack one kind of cone (Machado, Oliveira, Fernandes 2009). Series
+also differ in dash and marker.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-#: By the names of CSS custom properties, without the dashes.
-LIGHT: Mapping[str, str] = {
-    "s1": "#0a4d92",
-    "s2": "#cd620c",
-    "s3": "#008450",
-    "s4": "#b7789a",
-    "s5": "#744102",
-    "s6": "#398ee0",
-    "s7": "#352600",
-    "s8": "#494759",
-    "limit": "#db1045",
-    "published": "#6e42d0",
-    "band": "#6f7d8c",
-}
-DARK: Mapping[str, str] = {
-    "s1": "#68b2fc",
-    "s2": "#d16819",
-    "s3": "#2c847b",
-    "s4": "#cb6eb7",
-    "s5": "#f0b43c",
-    "s6": "#abd1f7",
-    "s7": "#efd887",
-    "s8": "#b0b0b2",
-    "limit": "#ff5558",
-    "published": "#8b77ff",
-    "band": "#93a1b0",
-}
-PAPER_LIGHT, PAPER_DARK = "#ffffff", "#14181d"
 
 #: What matplotlib draws with, and what becomes of it. Each stands for nothing else, so none can be missed.
 INK, LIMIT, PUBLISHED, BAND = "#010101", "#0100a1", "#0100a2", "#0100a3"
@@ -70,10 +41,3 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 def colour(index: int) -> str:
     """Return the colour of the n-th series for matplotlib; the ninth is that of the first."""
     return SERIES[index % len(SERIES)]
-
-
-def style_sheet() -> str:
-    """Return the custom properties of a page: light, dark if preferred, and light on paper."""
-    light = "".join(f"--{name}:{value};" for name, value in LIGHT.items())
-    dark = "".join(f"--{name}:{value};" for name, value in DARK.items())
-    return f":root{{{light}}}\n@media screen and (prefers-color-scheme: dark){{:root{{{dark}}}}}\n"

@@ -42,11 +42,9 @@ def tick(value: float, unit: Unit) -> str:
 
 def from_zero(axes: Axes, unit: Unit, values: Sequence[float]) -> None:
     """Set a linear scale from 0 to a little above the maximum."""
-    from matplotlib.ticker import MaxNLocator
-
     most = max((each for each in values if math.isfinite(each)), default=0.0)
     axes.set_ylim(0, most * 1.08 if most > 0 else 1.0)
-    axes.yaxis.set_major_locator(MaxNLocator(6, steps=STEPS))
+    axes.locator_params(axis="y", nbins=6)
     label(axes.yaxis, unit)
 
 
@@ -66,14 +64,13 @@ def by_decades(axes: Axes, unit: Unit, values: Sequence[float]) -> None:
 
 def log_ticks(axis: Axis, unit: Unit, low: float, high: float) -> None:
     """Label a log scale from ``low`` to ``high`` at powers of ten, and at 2 and 5 if there are few decades."""
-    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
     decades = math.log10(high / low)
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,), numticks=12))
     if decades < 0.5:  # may hold none of these
         axis.set_major_locator(MaxNLocator(5, steps=STEPS))
     axis.set_minor_locator(NullLocator())
-    axis.set_minor_formatter(NullFormatter())
     label(axis, unit)
 
 
@@ -92,9 +89,7 @@ def is_wide(values: Sequence[float]) -> bool:
 
 
 def label(axis: Axis, unit: Unit) -> None:
-    from matplotlib.ticker import FuncFormatter
-
-    axis.set_major_formatter(FuncFormatter(lambda value, _: tick(value, unit)))
+    axis.set_major_formatter(lambda value, _: tick(value, unit))
 
 
 def around(values: Sequence[float], unit: Unit) -> tuple[float, float]:
@@ -105,10 +100,8 @@ def around(values: Sequence[float], unit: Unit) -> tuple[float, float]:
 
 def close(axes: Axes, unit: Unit, values: Sequence[float]) -> None:
     """Set a linear scale close around the values, where a tenth matters."""
-    from matplotlib.ticker import MaxNLocator
-
     axes.set_ylim(around(values, unit))
-    axes.yaxis.set_major_locator(MaxNLocator(6, steps=STEPS))
+    axes.locator_params(axis="y", nbins=6)
     label(axes.yaxis, unit)
 
 
@@ -179,10 +172,8 @@ class Numbers:
     is_whole: bool = False
 
     def apply(self, axes: Axes, values: Sequence[float]) -> None:
-        from matplotlib.ticker import MaxNLocator
-
         axes.set_xlim(self.ends)  # without ends as they are
-        axes.xaxis.set_major_locator(MaxNLocator(8, steps=STEPS, integer=self.is_whole))
+        axes.locator_params(axis="x", nbins=8, integer=self.is_whole)
         if self.ticks:
             axes.set_xticks(self.ticks)
         label(axes.xaxis, self.unit)
@@ -254,20 +245,18 @@ class Seconds:
     last_s: float = 0.0
 
     def apply(self, axes: Axes, values: Sequence[float]) -> None:
-        from matplotlib.ticker import FuncFormatter, MaxNLocator
-
         last_s = max([*values, self.last_s, 1e-9])
         unit, length = next(
             (u, n) for u, n, until in (("s", 1, 300), ("min", 60, 10_800), ("h", 3600, math.inf)) if last_s < until
         )
         axes.set_xlabel(f"{self.label}, {unit}" if self.label else "")
         axes.set_xlim(0, last_s)
-        axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 3, 5, 6, 10]))
+        axes.locator_params(axis="x", nbins=8, steps=[1, 2, 3, 5, 6, 10])
         if unit != "s":
             steps = (1, 2, 5, 10, 15, 20, 30, 60, 120, 240, 480, 1440)
             step = next((step for step in steps if last_s / length / step <= 9), steps[-1])
             axes.set_xticks([at * length for at in range(0, int(last_s / length) + 1, step)])
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / length:.3g}"))
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value / length:.3g}")
 
 
 @frozen

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 from urllib.parse import quote
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.detect import outliers
 from pytest_ssdqual.qual.detect.outliers import OUTLYING
-from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.names import named
+from pytest_ssdqual.qual.names import counted, named
 from pytest_ssdqual.qual.units import format_value
 from pytest_ssdqual.report.charts import bays as bay_charts
-from pytest_ssdqual.report.drawing.plot import Chart
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.fleet import view
 from pytest_ssdqual.report.fleet.folder import BAYS
@@ -27,11 +26,10 @@ from pytest_ssdqual.report.fleet.view import (
     together,
 )
 from pytest_ssdqual.report.html.page import MARKS, REPORT
-from pytest_ssdqual.report.run_summary.fitness import LOOKS, NUMBERS, Fitness, PageVerdict
+from pytest_ssdqual.report.run_summary.fitness import LOOKS, NUMBERS, Fitness
 from pytest_ssdqual.report.run_summary.next_step import Step
-from pytest_ssdqual.report.run_summary.overview import lists, overview
+from pytest_ssdqual.report.run_summary.overview import lists, overview, utc
 from pytest_ssdqual.report.view import promises
-from pytest_ssdqual.report.view.promises import PromiseMatrix
 from pytest_ssdqual.report.view.tables import Cell, MeasuredCell, PageLink, Table, bounded
 
 #: Limits for content of ``fleet.json`` and manifests, which have none of their own.
@@ -51,62 +49,41 @@ LEFT_OUT = "the pages of the bays have them"
 MOST_IN_ORDER = 20
 
 
+#: Title of a list, the mark of its sentences, and each sentence with a link to the page of its bay.
 SentencesOfBays = tuple[str, str, tuple[tuple[PageLink, str], ...]]
 
 
-@frozen
-class FleetPage:
-    """Content of the page of a fleet, before rendering."""
-
-    title: str
-    standing: PageVerdict
-    #: Numbers of bays by their verdicts.
-    counters: tuple[tuple[str, int], ...]
-    steps: tuple[Step, ...]
-    about: tuple[tuple[str, str], ...]
-    #: Title of a list, the mark of its sentences, and each sentence with a link to the page of its bay.
-    why: tuple[SentencesOfBays, ...]
-    left_out: int
-    #: A circumstance that differs between bays, its values with their bays, and its meaning.
-    differences: tuple[tuple[str, tuple[tuple[str, str], ...], str], ...]
-    bays: Table
-    matrix: PromiseMatrix
-    promised: Table
-    observed: Table
-    lot: Table
-    standing_out: tuple[str, ...]
-    charts: tuple[Chart, ...]
-    #: Why charts are missing; empty if none is.
-    charts_note: str
-    folder: str
-
-
-def compose(seen: FleetView) -> FleetPage:
-    """Return the content of a fleet's page."""
+def compose(seen: FleetView) -> dict[str, Any]:
+    """Return the content of a fleet's page and summary, for their templates."""
     found = view.rows(seen)
     kept, plain = view.promised(found), view.observed(found)
     names = [bay.name for bay in seen.begun]
     charts, note = bay_charts.draw(kept, names)
     why, left_out = _why(seen)
-    return FleetPage(
-        title=f"{seen.folder.resolve().name}: {len(seen.bays):,} {'bay' if len(seen.bays) == 1 else 'bays'}",
-        standing=(of_all := together(seen)),
-        counters=tuple(counters(seen)),
-        steps=tuple(steps(seen))[:MOST_STEPS],
-        about=(("Judged", str(of_all.coverage)), *_about(seen)),
-        why=why,
-        left_out=left_out,
-        differences=tuple(seen.differences()),
-        bays=bays(seen),
-        matrix=promises.of_bays({bay.name: bay.run.judged for bay in seen.bays if bay.run}),
-        promised=figures(f"Promises: {len(kept):,}", kept, names),
-        observed=figures(f"Figures without a promise: {len(plain):,}", plain, names),
-        lot=_lot(found),
-        standing_out=tuple(_standing_out(found)),
-        charts=charts,
-        charts_note=note,
-        folder=str(seen.folder),
-    )
+    return {
+        "title": f"{seen.folder.resolve().name}: {counted(len(seen.bays), 'bay')}",
+        "standing": together(seen),
+        # Numbers of bays by their verdicts.
+        "counters": tuple(counters(seen)),
+        "steps": tuple(steps(seen))[:MOST_STEPS],
+        "fleet": seen.fleet,
+        "utc": utc,
+        "why": why,
+        "left_out": left_out,
+        "differences": tuple(seen.differences()),
+        "bays": bays(seen),
+        "matrix": promises.of_bays({bay.name: bay.run.judged for bay in seen.bays if bay.run}),
+        "promised": figures(f"Promises: {len(kept):,}", kept, names),
+        "observed": figures(f"Figures without a promise: {len(plain):,}", plain, names),
+        # Figures that more than one bay has, and what their statistics are written with.
+        "lot": [row for row in found if len(row.values) > 1],
+        "spread": outliers.spread,
+        "shown": format_value,
+        "standing_out": tuple(_standing_out(found)),
+        "charts": charts,
+        "charts_note": note,
+        "folder": str(seen.folder),
+    }
 
 
 def steps(seen: FleetView) -> Iterator[Step]:
@@ -172,20 +149,6 @@ def counters(seen: FleetView) -> Iterator[tuple[str, int]]:
         yield f"{mark} bays: {fitness.value if fitness else NOT_STARTED}", len(names)
 
 
-def _about(seen: FleetView) -> Iterator[tuple[str, str]]:
-    if seen.fleet:
-        yield "Started", _moment(seen.fleet.started)
-        yield "Ended", _moment(seen.fleet.ended) if seen.fleet.ended else "did not end normally"
-        if seen.fleet.merged:
-            yield "Made of", "separate runs, merged"
-        yield "Command line", " ".join(seen.fleet.command_line[:MOST_BAYS])
-        yield "Version", seen.fleet.version
-
-
-def _moment(time: str) -> str:
-    return time.partition(".")[0].replace("T", " ").removesuffix("+00:00") + " UTC"
-
-
 def _why(seen: FleetView) -> tuple[tuple[SentencesOfBays, ...], int]:
     """Return the reasons against the bays or their runs, and the number of sentences left out."""
     of_bays = [(link(bay), lists(bay.run)) for bay in seen.bays if bay.run]
@@ -227,33 +190,6 @@ def _condensed(row: FleetRow) -> Iterator[Cell]:
 
 def _worst(name: str, found: Evidence | None) -> str:
     return f"{name}: {found.measured} ({found.interval})" if found else ""
-
-
-def _lot(found: Sequence[FleetRow]) -> Table:
-    """Return statistics of figures that more than one bay has."""
-    several = [row for row in found if len(row.values) > 1]
-    made = [(row.claim, row.array, row.workload, *_statistics(row)) for row in several]
-    columns = (
-        "Figure", "Array", "Workload", "Bays", "Mean", "Standard deviation", "Least", "Most", "Spread", "Stands out",
-        "Passed by", "Share that passes",
-    )  # fmt: skip
-    return bounded(columns, made, f"The bays as a sample: {len(several):,} figures", MOST_ROWS, LEFT_OUT)
-
-
-def _statistics(row: FleetRow) -> Iterator[str]:
-    unit, spread, share = row.first.unit, outliers.spread(row.values), row.share()
-    yield f"{spread.n:,}"
-    for value in (spread.mean, spread.deviation, spread.least, spread.most):
-        yield "" if value is None else format_value(value, unit)
-    yield "" if spread.range_percent is None else f"{spread.range_percent:.3g} %"
-    out = row.standing_out()
-    yield f"{out[0]} ({out[1].score:+.1f})" if out else ""
-    if share is None:
-        yield from ("", "")
-        return
-    passed, inconclusive, of, low, high = share
-    yield f"{passed:,} of {of:,}" + (f", {inconclusive:,} inconclusive" if inconclusive else "")
-    yield f"{100 * low:.3g}…{100 * high:.3g} %"
 
 
 def _standing_out(found: Sequence[FleetRow]) -> Iterator[str]:

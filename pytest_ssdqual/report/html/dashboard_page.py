@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -30,8 +31,8 @@ from pytest_ssdqual.report.run_summary.run_view import RunView, shown
 from pytest_ssdqual.report.view.tables import SEVERITY, Cell, PageLink, Table, bounded, label, margin
 from pytest_ssdqual.rig.drives.topology import Drive
 
-#: Maximum numbers of rows, of charts of margins, and of skipped folders.
-MOST_RUNS, MOST_DRIVES, MOST_CLAIMS, MOST_CHARTS, MOST_SKIPPED = 500, 500, 200, 8, 100
+#: Maximum numbers of products and claims, of charts of margins, and of skipped folders.
+MOST_CLAIMS, MOST_CHARTS, MOST_SKIPPED = 200, 8, 100
 #: Maximum size of all charts.
 MOST_BYTES = 1_800_000
 #: Model and firmware, as runs have tested them.
@@ -51,12 +52,23 @@ def compose(folder: Path, place: Path) -> dict[str, Any]:
         "counters": (*((f"runs: {word[0].lower()}{word[1:]}", words[word]) for word in WORDS), ("drives", len(drives))),
         "verdicts": verdicts,
         "products": _products(products),
-        "claims": _claims(runs),
+        # Those with fails first.
+        "claims": sorted(
+            outcomes_of(runs).items(), key=lambda each: (-each[1][Finding.FAIL], -each[1][Finding.INCONCLUSIVE])
+        ),
         "causes": tuple((name, counted(count, "broken promise")) for name, count in causes_of(runs)),
         "margins": margins,
         "charts_note": note,
-        "runs": _runs(runs, place),
-        "drive_table": _drives(drives, place),
+        # The newest first.
+        "runs": runs[::-1],
+        "numbers": NUMBERS,
+        "drives": drives,
+        "link_of": partial(_link, place),
+        "counted": counted,
+        "label": label,
+        "findings": Finding,
+        "severity": SEVERITY,
+        "capacity": format_capacity,
         "skipped": tuple(skipped[:MOST_SKIPPED]),
         "more_skipped": max(0, len(skipped) - MOST_SKIPPED),
     }
@@ -109,70 +121,12 @@ def _product(runs: Sequence[RunView]) -> Iterator[Cell]:
     yield f"{last.started:%Y-%m-%d}"
 
 
-def _claims(runs: Sequence[RunView]) -> Table:
-    """Return the promised claims of each product, those with fails first."""
-    ordered = sorted(
-        outcomes_of(runs).items(), key=lambda each: (-each[1][Finding.FAIL], -each[1][Finding.INCONCLUSIVE])
-    )
-    rows = [
-        (
-            label(claim), *product,
-            *(f"{counts[outcome]:,}" for outcome in (Finding.PASS, Finding.FAIL, Finding.INCONCLUSIVE)),
-            next(outcome for outcome in SEVERITY if counts[outcome]),
-        )
-        for (claim, product), counts in ordered
-    ]  # fmt: skip
-    columns = ("Claim", "Model", "Firmware", "Pass", "Fail", "Inconclusive", "Worst")
-    return bounded(columns, rows, f"Promises: {len(rows):,}", MOST_CLAIMS, LEFT_OUT)
-
-
-def _runs(runs: Sequence[RunView], place: Path) -> Table:
-    """Return the runs, the newest first."""
-    columns = ("Run", "Verdict", "Started", "Model", "Firmware", *NUMBERS, "Protocol", "Machine")
-    rows = [tuple(_run(run, place)) for run in reversed(runs)]
-    return bounded(columns, rows, f"Runs: {len(runs):,}", MOST_RUNS, "the folder has them")
-
-
-def _run(run: RunView, place: Path) -> Iterator[Cell]:
-    yield _link(run, place)
-    yield run.verdict.state
-    yield f"{run.started:%Y-%m-%d %H:%M}"
-    yield run.models
-    yield run.firmware
-    yield from run.verdict.numbers
-    yield run.document("protocol")
-    yield run.machine
-
-
-def _link(run: RunView, place: Path) -> PageLink:
+def _link(place: Path, run: RunView) -> PageLink:
     """Return a link to the run's own page, relative to this one; without a target if there is none."""
     target = run.folder / REPORT
     if not target.is_file():
         return PageLink(run.name, "")
     return PageLink(run.name, quote(os.path.relpath(target.resolve(), place.resolve()), errors="surrogateescape"))
-
-
-def _drives(drives: Sequence[DriveHistory], place: Path) -> Table:
-    columns = (
-        "Serial number", "Model", "Firmware", "Runs", "Last run", "Verdict of that run", "Cause of",
-        "Endurance used", "Written", "Power-on hours",
-    )  # fmt: skip
-    rows = [tuple(_drive(drive, place)) for drive in drives]
-    return bounded(columns, rows, f"Drives: {len(drives):,}", MOST_DRIVES, LEFT_OUT)
-
-
-def _drive(drive: DriveHistory, place: Path) -> Iterator[Cell]:
-    used, written, hours = (drive.health(name) for name in ("percentage_used", "data_written_bytes", "power_on_hours"))
-    yield shown(drive.last.name)
-    yield shown(drive.last.model)
-    yield drive.firmware
-    yield f"{len(drive.runs):,}"
-    yield _link(drive.runs[-1], place)
-    yield drive.runs[-1].verdict.state
-    yield counted(drive.blamed, "broken promise") if drive.blamed else ""
-    yield "" if used is None else f"{used:g} %"
-    yield "" if written is None else format_capacity(int(written))
-    yield "" if hours is None else f"{hours:,.0f}"
 
 
 def write(folder: Path, path: Path) -> Path:
@@ -200,13 +154,14 @@ class DriveHistory:
     blamed: int
 
     @property
+    def name(self) -> tuple[str, str]:
+        return name_of(self.last)
+
+    @property
     def firmware(self) -> str:
         """Revisions in the order of time: ``A1, B2``."""
         revisions = (
-            shown(drive.firmware)
-            for run in self.runs
-            for drive in run.manifest.drives
-            if name_of(drive) == name_of(self.last)
+            shown(drive.firmware) for run in self.runs for drive in run.manifest.drives if name_of(drive) == self.name
         )
         return " → ".join(dict.fromkeys(revisions))
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pytest_ssdqual.report.ci import markdown
-from pytest_ssdqual.report.fleet.page_content import FleetPage, compose
+from pytest_ssdqual.report.fleet.page_content import compose
 from pytest_ssdqual.report.fleet.view import FleetView
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
 
 
-def render(page: FleetPage) -> str:
+def render(page: Mapping[str, Any]) -> str:
     """Return the HTML file."""
     return pages.render("fleet.html", "page.css", "fleet.css", page=page)
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.report.drawing.palette import style_sheet
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.run_summary.fitness import LOOKS
 from pytest_ssdqual.report.view.document import Section
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
 #: Name of the page in the folder of a run or a fleet.
 REPORT = "report.html"
 FOLDER = Path(__file__).with_name("templates")
+#: Style sheet with the colours of drawings.
+PALETTE = "palette.css"
 #: Maximum length of a line of text.
 TEXT_CHARACTERS = 4_000
 #: Maximum length of a message in a list; its section has all of it.
@@ -42,32 +43,39 @@ ALONE = (
 )
 
 
-@cache
-def environment() -> Environment:
-    """Return the template environment."""
+def environment_of(finalize: Callable[[object], object]) -> Environment:
+    """Return an environment of the package's templates; ``finalize`` makes what they print harmless."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
-
-    def shown(value: object) -> object:
-        return value if isinstance(value, Markup) else safe_text.line(str(value), TEXT_CHARACTERS)
 
     made = Environment(
         autoescape=True,
-        finalize=shown,
+        finalize=finalize,
         loader=FileSystemLoader(FOLDER),
         lstrip_blocks=True,
         trim_blocks=True,
         undefined=StrictUndefined,
     )
+    # Kinds of cells: a drive may call itself "pass".
+    for name, kind in (("finding", Finding), ("link", PageLink), ("measured", MeasuredCell), ("state", State)):
+        made.tests[name] = lambda value, kind=kind: isinstance(value, kind)
+    return made
+
+
+@cache
+def environment() -> Environment:
+    """Return the environment of the pages."""
+    from markupsafe import Markup
+
+    def shown(value: object) -> object:
+        return value if isinstance(value, Markup) else safe_text.line(str(value), TEXT_CHARACTERS)
+
+    made = environment_of(shown)
     # Each line of a text is made printable by itself.
     made.filters["lines"] = lambda text: Markup("\n").join(
         safe_text.line(line, TEXT_CHARACTERS) for line in str(text).split("\n")
     )
     made.filters["briefly"] = lambda text: safe_text.line(str(text), BRIEF_CHARACTERS)
     made.filters["drawing"] = Markup
-    # Kinds of cells: a drive may call itself "pass".
-    for name, kind in (("finding", Finding), ("link", PageLink), ("measured", MeasuredCell), ("state", State)):
-        made.tests[name] = lambda value, kind=kind: isinstance(value, kind)
     made.globals["marks"] = MARKS
     made.globals["looks"] = LOOKS
     return made
@@ -84,7 +92,7 @@ def render(template: str, *styles: str, script: str = "", **content: object) -> 
         .render(
             policy=policy(ours),
             script=ours,
-            style=Markup(style_sheet() + "".join(map(own, styles))),  # noqa: S704 (our own files)
+            style=Markup("".join(map(own, (PALETTE, *styles)))),  # noqa: S704 (our own files)
             **content,
         )
     )
@@ -118,5 +126,5 @@ def svg_file(svg: str) -> str:
         raise ValueError("this is no drawing")
     names = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
     head, end, rest = svg.partition(">")
-    style = f"<style>{style_sheet()}{ALONE}</style>"
+    style = f"<style>{own(PALETTE)}{ALONE}</style>"
     return f'{head} {names} width="{size["width"]}" height="{size["height"]}"{end}{style}{rest}\n'

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual.frozen import frozen
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.evidence.integrity import CLAIM
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.reader import RunReader
-from pytest_ssdqual.report.run_summary import errors as trouble
 from pytest_ssdqual.report.run_summary import write_caches
 from pytest_ssdqual.report.run_summary.causes import groups
 from pytest_ssdqual.report.run_summary.overview import error_rates, overview
@@ -114,11 +114,15 @@ def text(story: RunReader) -> str:
         ],
         left_errors=max(0, len(run.errors) - MOST_TROUBLES),
         drives=subject.drives(run.manifest, run.verdict.coverage.untested_as),
-        means=subject.means(run.manifest, subject.load_of_fio(story), write_caches.rows(story)),
+        load=subject.load_of_fio(story),
+        caches=list(write_caches.rows(story)),
+        not_expected=subject.NOT_EXPECTED,
         drawn=draw(story, failed),
         promised=promises.matrix(run.judged),
         observed=promises.observed(run.judged),
-        skipped=trouble.table(run.skipped),
+        # The most frequent reasons first.
+        skipped=sorted(run.skipped.items(), key=lambda each: -len(each[1])),
+        named=named,
         family=error_rates(run),
         health=subject.health(story),
         # Verdicts on lots, searches and integrity.
@@ -127,7 +131,6 @@ def text(story: RunReader) -> str:
         history=drive_history.table(story),
         environment=subject.environment_checks(story),
         kernel=subject.kernel_messages(story),
-        documents=subject.documents(run.manifest),
         files=subject.files(_files(story.folder)),
     )
 

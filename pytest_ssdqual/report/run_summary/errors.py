@@ -12,12 +12,10 @@ from dataclasses import replace
 from itertools import accumulate, chain
 
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.run_folder.reader import JUDGED, PLANNED, RESUMED, Record, RunReader
 from pytest_ssdqual.report.run_folder.records import PlannedTests
-from pytest_ssdqual.report.view.tables import Table, TableRow, bounded
 
 #: Kinds of records of a test without a verdict: an error, or a fail for another reason than a promise.
 ERROR, FAILED = "error", "failed"
@@ -31,9 +29,6 @@ UNJUDGED = " cannot be judged: "
 ENOUGH_CHARACTERS = 200
 #: Kind of record of a skipped test.
 SKIPPED = "skipped"
-#: Maximum number of reasons in the table, and of tests named for each.
-MOST_REASONS, MOST_NAMED = 40, 3
-RECORDS = "records.jsonl has them"
 
 
 @frozen
@@ -130,14 +125,3 @@ def skipped(story: RunReader) -> Mapping[str, Sequence[str]]:
         if record.kind == SKIPPED:
             found.setdefault(str(record.facts.get("reason", "")), []).append(test)
     return found
-
-
-def table(found: Mapping[str, Sequence[str]]) -> Table:
-    """Return a table of the reasons, the most frequent first."""
-    rows: list[TableRow] = [
-        (reason or "no reason given", f"{len(tests):,}", named(tests, MOST_NAMED, "; "))
-        for reason, tests in sorted(found.items(), key=lambda each: -len(each[1]))
-    ]
-    count = sum(map(len, found.values()))
-    title = f"Skipped tests: {count:,}"
-    return bounded(("Reason", "Tests", "Names"), rows, title, MOST_REASONS, RECORDS)

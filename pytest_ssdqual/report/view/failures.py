@@ -21,16 +21,15 @@ from pytest_ssdqual.report.evidence.inspection import is_inspection
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 from pytest_ssdqual.report.view import commands, witnesses
 from pytest_ssdqual.report.view.commands import Repeat, ShownCommand
-from pytest_ssdqual.report.view.tables import Table, TableRow, bounded
+from pytest_ssdqual.report.view.tables import Table
 from pytest_ssdqual.rig.observe.kernel_log import LINE_CHARACTERS
 
 #: Maximum number of lines of a verdict, over all its measurements.
 MOST_LINES = 40
 #: Maximum number of failures with this context; further ones are rows of a table.
 MOST = 40
-#: Maximum number of commands (a sweep has one for each width), members and raw files of a verdict.
-MOST_COMMANDS, MOST_MEMBERS, MOST_FILES = 3, 64, 24
-COMMON = "records.jsonl has them"
+#: Maximum number of commands (a sweep has one for each width) and raw files of a verdict.
+MOST_COMMANDS, MOST_FILES = 3, 24
 #: Kinds of records of measurements.
 MEASURED = ("measured", "explored", "explored_longer", "confirmed")
 
@@ -88,9 +87,9 @@ class Failure:
     repeat: Repeat
     #: Names and texts of files by which a search or an integrity test can be repeated.
     scripts: tuple[tuple[str, str], ...]
+    #: What was observed in the first measurement, and of it the I/O at each member.
+    seen: ProcessEnvironment | None
     members: Table | None
-    host: Table | None
-    figures: Table
     kernel: KernelDuring
     #: The first raw files, and the number of further ones.
     raw: tuple[str, ...]
@@ -117,9 +116,8 @@ def failures(story: RunReader, judged: Sequence[Judged], ran: Sequence[ShownComm
             judged=each,
             repeat=commands.of(ran, [mentions.get(name) for name in raw[:MOST_COMMANDS]], drives),
             scripts=tuple(_scripts(story.folder, raw)),
+            seen=run,
             members=witnesses.members(run) if run else None,
-            host=witnesses.host(run) if run else None,
-            figures=_figures(each.evidence),
             kernel=kernel_during(logs, raw),
             raw=raw[:MOST_FILES],
             more_raw=max(0, len(raw) - MOST_FILES),
@@ -151,11 +149,3 @@ def observed_with(story: RunReader, evidence: Evidence, drives: Sequence[str]) -
 def _runs(story: RunReader) -> Iterator[tuple[str, ProcessEnvironment]]:
     for measured in story.contents(MeasuredRecord, *MEASURED):
         yield from ((run.raw, run.seen) for run in measured.runs if run.seen)
-
-
-def _figures(evidence: Evidence) -> Table:
-    rows: list[TableRow] = [("limit", f"{evidence.bound} ({evidence.source})")]
-    if evidence.published:
-        rows.append(("published", f"{evidence.published} ({evidence.published.source})"))
-    rows += [(name, f"{value:,.6g}") for name, value in evidence.figures.items() if value is not None]
-    return bounded(("Figure", "Value"), rows, "Figures of this verdict", MOST_MEMBERS, COMMON)

@@ -6,7 +6,7 @@ What is missing is left out or shown as unknown; a damaged folder never raises.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -62,35 +62,10 @@ def drives(manifest: Manifest, untested: Callable[[str], str] = lambda identity:
     return Table(columns, tuple(rows), "Drives").used()
 
 
-def means(manifest: Manifest, load: str = "", more: Iterable[TableRow] = ()) -> Table:
-    """Return machine, protocol, spec, versions, sessions, the load of fio as a phrase, and ``more`` rows after it."""
-    return Table(("Item", "Value"), tuple(_means(manifest, load, more)), "Test setup")
-
-
 def load_of_fio(story: RunReader) -> str:
     """Return the load of all measurements as a phrase, with its reason; empty if it was not chosen."""
     found = (filter(None, (each.sentence, each.load.why)) for each in story.contents(LoadRecord, "load"))
     return "; ".join(next(found, ()))
-
-
-def _means(manifest: Manifest, load: str, more: Iterable[TableRow]) -> Iterator[TableRow]:
-    for name, document in manifest.documents.items():
-        yield name, f"{document.name} (SHA-256 {document.sha256[:16]}…)"
-    for bay in manifest.bays:
-        yield "machine", bay.machine
-        for name, value in bay.facts.items():
-            yield name.replace("_", " "), value
-    yield "number of drives", str(manifest.expected or NOT_EXPECTED)
-    if load:
-        yield "load of fio", load
-    yield from more
-    yield "run", manifest.run_id
-    for session in manifest.sessions:
-        yield "session", f"{session.started} to {session.ended or 'no normal end'}, exit status {session.exit_status}"
-        yield "command line", " ".join(session.command_line)
-        for difference in session.differences:
-            yield "difference", difference
-    yield from manifest.versions.items()
 
 
 def health(story: RunReader) -> Table:
@@ -160,11 +135,6 @@ def kernel_messages(story: RunReader) -> Table:
     ]
     columns = ("Severity", "Message", "Number", "First during")
     return bounded(columns, rows, f"Kernel messages during the measurements: {len(rows):,}", MOST_ROWS, RECORDS)
-
-
-def documents(manifest: Manifest) -> tuple[tuple[str, str], ...]:
-    """Return titles and texts of the protocol and the spec of the run."""
-    return tuple((f"The {name} {each.name}", each.text) for name, each in manifest.documents.items())
 
 
 def files(names: Sequence[tuple[str, int]]) -> Table:

@@ -1,10 +1,10 @@
-"""Tables of what was observed while an array was measured: I/O, queue and placement of each member, md and the host."""
+"""The table of what was observed at each member while an array was measured: its I/O, queue and placement."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_ssdqual.qual.measured.environment import Cpu, DeviceQueue, DrivePlacement, ProcessEnvironment
+from pytest_ssdqual.qual.measured.environment import DeviceQueue, DrivePlacement, ProcessEnvironment
 from pytest_ssdqual.qual.units import format_capacity, format_latency
 from pytest_ssdqual.report.view.tables import Table, TableRow, bounded
 
@@ -23,12 +23,6 @@ def members(seen: ProcessEnvironment) -> Table | None:
     title = "I/O at each member in the first measurement"
     # A column of which nothing is known says nothing.
     return bounded(COLUMNS, rows, title, MOST_ROWS, REST).used() if rows else None
-
-
-def host(seen: ProcessEnvironment) -> Table | None:
-    """Return the activity of md and the host during the measurement; None if nothing is known."""
-    rows = list(_host(seen))
-    return Table(("Witness", "Observed"), tuple(rows), "md and the host in the first measurement") if rows else None
 
 
 def _members(seen: ProcessEnvironment) -> Iterator[TableRow]:
@@ -61,27 +55,3 @@ def _place(place: DrivePlacement | None) -> tuple[str, str, str]:
     node = "" if place.numa_node is None else str(place.numa_node)
     cache = f", {place.write_cache}" if place.write_cache else ""
     return f"{place.scheduler}{requests}{cache}" if place.scheduler else "", node, place.interrupt_cpus
-
-
-def _host(seen: ProcessEnvironment) -> Iterator[TableRow]:
-    if seen.array and seen.array.md_thread_busy is not None:
-        yield "md's thread", f"{seen.array.md_thread_busy:.0%} of a CPU"
-    if seen.array and seen.array.md_workers_busy is not None:
-        workers = "" if seen.array.md_workers is None else f", {seen.array.md_workers:,} on each NUMA node"
-        yield "md's workers", f"{seen.array.md_workers_busy:.1f} CPUs{workers}"
-    if seen.array and (cache := seen.array.stripe_cache):
-        most = f"at most {cache.most:,} of {cache.size:,} stripes, {cache.samples:,} samples"
-        yield "md's stripe cache", f"{cache.share:.0%} in use; {most}"
-    if seen.cpu:
-        yield "CPUs", f"{seen.cpu.busy:.0%} of {seen.cpu.count} busy; the busiest {seen.cpu.busiest:.0%}"
-        if seen.cpu.each:
-            yield "CPUs most in interrupts", _interrupts(seen.cpu)
-    if seen.jobs_busy is not None:
-        yield "fio's jobs", f"{seen.jobs_busy:.0%} of a CPU each"
-    if seen.cpu_pressure is not None:
-        yield "Tasks waited for a CPU", f"{seen.cpu_pressure:.0%} of the time"
-
-
-def _interrupts(cpu: Cpu) -> str:
-    most = sorted(cpu.each, key=lambda use: -use.interrupts)[:3]
-    return ", ".join(f"CPU {use.number}: {use.interrupts:.0%}, {use.busy:.0%} busy" for use in most)

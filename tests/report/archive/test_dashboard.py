@@ -133,7 +133,7 @@ def test_a_chart_that_cannot_be_drawn_does_not_cost_the_page(archive: Path, monk
     page = dashboard_page.compose(archive, archive)
     assert "ZeroDivisionError" in page["charts_note"]
     assert "ssdqual export" in page["charts_note"]
-    assert len(page["runs"].rows) == 6
+    assert len(page["runs"]) == 6
 
 
 @pytest.mark.parametrize(("value", "word"), [(12_000, "Passed"), (5_000, "Failed")])

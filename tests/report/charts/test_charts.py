@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from support.builders import charted
 
-from pytest_ssdqual.report.charts import Chart, chart_of, charts, selection
+from pytest_ssdqual.report.charts import Chart, chart_of, charts
 from pytest_ssdqual.report.drawing.palette import VARIABLES
 
 #: What can be said of a colour without naming one.
@@ -141,17 +141,6 @@ def test_strange_figures_raise_and_warn_of_nothing(number: float | None) -> None
         charted.parsed(chart.svg)
     for judged in strange.judged[-8:]:
         chart_of(strange, judged)
-
-
-def test_the_page_stays_in_its_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    story = charted.story(charted.bathtub(), charted.depths(), charted.outlier())
-    whole = list(charts(story))
-    sizes = [len(each.svg.encode()) for each in whole]
-    # The first and the last fit, what is between them does not.
-    monkeypatch.setattr(selection, "MOST_BYTES", sizes[0] + max(sizes[1:]) - 1)
-    found = list(charts(story))
-    assert len(found) == len(whole) - 1
-    assert sum(len(each.svg.encode()) for each in found) <= selection.MOST_BYTES
 
 
 def test_many_levels_and_families_give_a_few_charts_of_each() -> None:

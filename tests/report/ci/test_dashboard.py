@@ -17,6 +17,7 @@ from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.report.ci import openmetrics
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.view import subject
 
 __all__ = ["write_run"]
 DASHBOARD = json.loads((Path(__file__).parents[3] / "contrib/grafana/ssdqual.json").read_text())
@@ -36,7 +37,7 @@ def written(write_run: WriteRun, claimed: Callable[..., Evidence]) -> dict[str, 
         "health",
         drive="S1",
         when="after",
-        **{name: 1 for name, *_ in openmetrics.HEALTH if name != "passed"},
+        **{name: 1 for name in subject.HEALTH if name != "passed"},
         passed=True,
     )
     families = text_string_to_metric_families(openmetrics.text(write_run(*tests, health)))

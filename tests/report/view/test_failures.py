@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Published
 from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.report.html import run_page
 from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import commands
 from pytest_ssdqual.report.view import failures as kernel_log
@@ -55,10 +57,11 @@ def test_a_failure_has_what_helps(write_run: WriteRun, claimed: Claimed) -> None
     assert failure.members is not None
     assert failure.members.rows[0] == ("S1", "661", "1,322", "86.6 MB", "173 MB", "50 °C")
     assert failure.members.rows[1][-1] == ""
-    assert ("iops", "1,234.5") in failure.figures.rows
-    assert ("limit", "≤ 500 µs (acme.toml promise[3])") in failure.figures.rows
-    assert ("published", "about 300 µs (the sheet)") in failure.figures.rows
-    assert not [row for row in failure.figures.rows if row[0] == "unknown"]
+    rows = re.findall('<tr><th scope="row">([^<]*)</th><td>([^<]*)</td></tr>', run_page.text(RunReader.read(folder)))
+    assert ("iops", "1,234.5") in rows
+    assert ("limit", "≤ 500 µs (acme.toml promise[3])") in rows
+    assert ("published", "about 300 µs (the sheet)") in rows
+    assert not [row for row in rows if row[0] == "unknown"]
     assert failure.raw == (raw,)
     assert failure.kernel == kernel_log.KernelDuring((), 0, 0, 1)
 

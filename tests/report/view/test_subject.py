@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from support.builders.report_page import MANIFEST, WriteRun, record
+from support.builders.report_page import WriteRun, record
 
+from pytest_ssdqual.report.html import run_page
 from pytest_ssdqual.report.run_folder.manifest import Document
 from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import subject
@@ -34,7 +36,8 @@ def test_the_means_are_named_with_each_session(write_run: WriteRun) -> None:
         {"started": "t1", "ended": None, "exit_status": None, "command_line": ["pytest", "-x"]},
         {"started": "t2", "ended": "t3", "exit_status": 0, "differences": ["the kernel is 6.2 now and was 6.1"]},
     ]
-    rows = subject.means(RunReader.read(write_run(sessions=sessions, versions={"python": "3.11"})).manifest).rows
+    page = run_page.text(RunReader.read(write_run(sessions=sessions, versions={"python": "3.11"})))
+    rows = re.findall('<tr><th scope="row">([^<]*)</th><td>([^<]*)</td></tr>', page)
     assert ("protocol", f"snia (SHA-256 {Document('', '# a protocol').sha256[:16]}…)") in rows
     assert ("spec", f"acme (SHA-256 {Document('', '# a sheet').sha256[:16]}…)") in rows
     assert ("machine", "dut") in rows
@@ -122,8 +125,8 @@ def test_raw_files_are_summed_up_by_folder_and_listed_up_to_a_bound(write_run: W
 
 
 def test_the_documents_are_whole(write_run: WriteRun) -> None:
-    story = RunReader.read(write_run())
-    assert subject.documents(story.manifest) == (("The protocol snia", "# a protocol"), ("The spec acme", "# a sheet"))
-    assert subject.documents(RunReader.read(write_run(manifest={**MANIFEST, "spec": None})).manifest) == (
-        ("The protocol snia", "# a protocol"),
-    )
+    both, one = (run_page.text(RunReader.read(write_run(**more))) for more in ({}, {"spec": None}))
+    for page, titles in ((both, ["protocol snia", "spec acme"]), (one, ["protocol snia"])):
+        assert re.findall("<summary>The ((?:protocol|spec) [a-z]+)</summary>", page) == titles
+    assert "<code># a protocol</code>" in one
+    assert "<code># a sheet</code>" in both

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+import html
+import re
 from dataclasses import replace
-from typing import cast
 
 from support.builders import strategies
 
@@ -14,6 +15,7 @@ from pytest_ssdqual.qual.measured.environment import (
     StripeCache,
     Traffic,
 )
+from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.view import witnesses
 
 SEEN = strategies.seen_drive("S1", Traffic(661, 1322, 86_638_592, 173_277_184), None)
@@ -43,9 +45,8 @@ def test_md_and_the_host() -> None:
     assert seen.cpu
     uses = (CpuUse(0, 0.5, 0.3, 0.1), CpuUse(1, 0.9, 0.9, 0.7))
     seen = replace(seen, cpu=replace(seen.cpu, each=uses), cpu_pressure=0.07)
-    found = witnesses.host(seen)
-    assert found
-    rows = dict(cast("tuple[tuple[str, str], ...]", found.rows))
+    table = pages.environment().get_template("facts.html").make_module().host(seen)  # type: ignore[attr-defined]
+    rows = dict(re.findall('<tr><th scope="row">([^<]*)</th><td>([^<]*)</td></tr>', html.unescape(str(table))))
     assert rows["md's thread"] == "62% of a CPU"
     assert rows["md's workers"] == "3.4 CPUs, 8 on each NUMA node"
     assert rows["md's stripe cache"].startswith("95% in use")
