@@ -74,7 +74,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
                 published_figures.parametrize(metafunc, run.spec, len(run.bay.drives))
             else:
-                marks.parametrize(metafunc, len(run.bay.drives) if run else None, run.settings.arrays if run else (), run.spec if run else None)
+                marks.parametrize(
+                    metafunc,
+                    len(run.bay.drives) if run else None,
+                    run.settings.arrays if run else (),
+                    run.spec if run else None,
+                )
         except pytest.UsageError as error:  # pytest would report it with its traceback
             metafunc.config.stash.setdefault(WRONG_MARKS, []).append(str(error))
 

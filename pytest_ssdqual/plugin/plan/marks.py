@@ -293,8 +293,8 @@ def parametrize(
         _parametrize(metafunc, ROUNDS, loops)
     elif "ssd_workload" in names:
         workloads = _values(metafunc.definition, "ssd_workload(*workloads)", Workload)
-        found = [_rated(each, spec) if spec and each.rate_percent else each for each in workloads]
-        _parametrize(metafunc, "ssd_workload", found, workloads)
+        rated = [_rated(each, spec) if spec and each.rate_percent else each for each in workloads]
+        _parametrize(metafunc, "ssd_workload", rated, workloads)
 
 
 def needs_drives(item: pytest.Item) -> bool:
@@ -450,7 +450,9 @@ def _rated(workload: Workload, spec: Spec) -> Workload | ImpossibleArray:
     try:
         most = spec.maximum(workload)
         if most is None:
-            reason = f"{spec.name} publishes no maximum of random {workload.bs} of one drive, of which {workload} is a part"
+            reason = (
+                f"{spec.name} publishes no maximum of random {workload.bs} of one drive, of which {workload} is a part"
+            )
             return ImpossibleArray(str(workload), reason)
         rate = round(most * workload.rate_percent / 100)
         # Of a slow drive fewer are outstanding, or each job would repeat too seldom for fio's whole numbers.

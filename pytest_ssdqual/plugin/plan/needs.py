@@ -127,7 +127,7 @@ def _of_depth(geometry: Geometry, workload: Workload, members: Sequence[Drive]) 
         width = geometry.width
         jobs = width * workload.outstanding(1) if geometry.is_side_by_side else workload.outstanding(width)
         if jobs > MOST_JOBS:
-            yield f"{workload} on {geometry} needs {jobs:,} jobs, one for each I/O, of which fio has {MOST_JOBS:,} at most"
+            yield f"{workload} on {geometry} needs {jobs:,} jobs, one for each I/O; fio has {MOST_JOBS:,} at most"
         return
     limits = [drive.queue_limit for drive in members if drive.queue_limit is not None]
     if not limits:

@@ -114,8 +114,7 @@ class Fio:
             curve = [(at, seconds, 1.0) for at, seconds, _ in curve]
         return [
             tuple(
-                interval(at, seconds, workload, waiting, rate * share * (1 + at * more))
-                for at, seconds, share in curve
+                interval(at, seconds, workload, waiting, rate * share * (1 + at * more)) for at, seconds, share in curve
             )
             for waiting, rate, more in zip(outstanding, rates, growth, strict=False)
         ]
