@@ -11,7 +11,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 
 @pytest.mark.parametrize("rate", [{"rate_iops": 40_000}, {"rate_percent": 70}])
 @pytest.mark.parametrize("more", [{}, {"streams_per_drive": 2}, {"threads": 4}])
-def test_an_id_is_read_back(rate: dict[str, int], more: dict[str, int]) -> None:
+def test_an_id_is_read_back(rate: dict[str, Any], more: dict[str, Any]) -> None:
     workload = Workload("randread", "4k", 64, **rate, **more)
     assert Workload.parse(str(workload)) == workload
     assert not workload.is_usual
@@ -37,5 +37,5 @@ def test_a_rate_is_per_drive_or_of_the_target_with_threads() -> None:
     ],
 )
 def test_what_cannot_be_asked_for_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="rate|times a second"):
+    with pytest.raises(ValueError, match=r"rate|times a second"):
         Workload(**{"rw": "randread", "bs": "4k", "qd_per_drive": 10, **wrong})

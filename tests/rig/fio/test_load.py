@@ -328,9 +328,9 @@ def test_written_data_compress_and_repeat_as_asked(tmp_path: Path) -> None:
 def test_a_rate_is_divided_among_jobs_of_one_io() -> None:
     job = measurement(Workload("randread", "4k", 64, rate_iops=40_000), [JobTarget("/dev/sda", 1 << 30)], 1, 10)
     assert {"--numjobs=64", "--iodepth=1", "--rate_iops=625", "--rate_process=poisson"} <= set(job.options)
-    mixed = Workload("randrw", "4k", 8, read_percent=70, rate_iops=1000, threads=2)
+    mixed = Workload("randrw", "4k", 8, read_percent=70, rate_iops=2000, threads=2)
     job = measurement(mixed, [JobTarget("/dev/md0", 1 << 30)], 4, 10)
-    assert {"--numjobs=16", "--iodepth=1", "--rate_iops=44,19"} <= set(job.options)
+    assert {"--numjobs=16", "--iodepth=1", "--rate_iops=88,38"} <= set(job.options)
 
 
 def test_a_rate_in_per_cent_needs_a_sheet() -> None:
