@@ -74,7 +74,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
                 published_figures.parametrize(metafunc, run.spec, len(run.bay.drives))
             else:
-                of_run = (len(run.bay.drives), run.settings.arrays, run.settings.trace) if run else (None,)
+                of_run = (len(run.bay.drives), run.settings.arrays, run.settings.trace, run.spec) if run else (None,)
                 marks.parametrize(metafunc, *of_run)
         except pytest.UsageError as error:  # pytest would report it with its traceback
             metafunc.config.stash.setdefault(WRONG_MARKS, []).append(str(error))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
@@ -21,8 +21,11 @@ from pytest_ssdqual.qual.raid.geometry import FACTS, PROTOCOLS, TUNING, Geometry
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.trace import Trace
-from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.qual.workload.workload import LEAST_OF_JOB, Workload
 from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
+
+if TYPE_CHECKING:
+    from pytest_ssdqual.qual.spec.spec import Spec
 
 #: ``raid5``, ``raid5x4``, ``raid5x4-s32768``, ``raid5x4-1failed``.
 REQUEST = re.compile(rf"(?P<level>[a-z]+?\d*)(?:x(?P<width>\d+))?{TUNING}(?:-(?P<missing>\d+)failed)?", re.ASCII)
@@ -268,8 +271,11 @@ def parametrize(
     drives: int | None,
     instead: Sequence[ArrayRequest] = (),
     trace: Trace | None = None,
+    spec: Spec | None = None,
 ) -> None:
     """Expand the marks of one test function for ``drives`` drives; None: the run has no drives.
+
+    Rates in per cent are those of ``spec``; None: they stay what they are.
 
     Gives values to ``ssd_geometry``, ``ssd_workload``, ``ssd_workload_set`` and the two private fixtures that are
         parameters. ``instead`` replaces the default arrays of methods (``--ssd-arrays``), ``trace`` is that of the run.
@@ -309,7 +315,8 @@ def parametrize(
         _parametrize(metafunc, "ssd_workload", _replays(metafunc.definition, trace))
     elif "ssd_workload" in names:
         workloads = _values(metafunc.definition, "ssd_workload(*workloads)", Workload)
-        _parametrize(metafunc, "ssd_workload", workloads)
+        rated = [_rated(each, spec) if spec and each.rate_percent else each for each in workloads]
+        _parametrize(metafunc, "ssd_workload", rated, workloads)
 
 
 def _replays(item: pytest.Item, trace: Trace | None) -> Sequence[Workload | ImpossibleArray]:
@@ -471,12 +478,35 @@ def require_known(items: Iterable[pytest.Item], registered: Iterable[str], ours:
                 raise pytest.UsageError(f"{item.nodeid}: unknown mark {mark.name}; {choice(mark.name, ours, 'marks')}")
 
 
-def _parametrize(metafunc: pytest.Metafunc, name: str, values: Sequence[object]) -> None:
+def _rated(workload: Workload, spec: Spec) -> Workload | ImpossibleArray:
+    """Return the workload with its rate in I/Os per second; ``ImpossibleArray`` with the reason if there is none.
+
+    Its depth is the given one or, of drives that do few I/Os, less.
+    """
+    try:
+        most = spec.maximum(workload)
+        if most is None:
+            reason = (
+                f"{spec.name} publishes no maximum of random {workload.bs} of one drive, of which {workload} is a part"
+            )
+            return ImpossibleArray(str(workload), reason)
+        rate = round(most * workload.rate_percent / 100)
+        # Of a slow drive fewer are outstanding, or each job would repeat too seldom for fio's whole numbers.
+        depth = min(workload.qd_per_drive, max(1, rate // (5 * LEAST_OF_JOB)))
+        return replace(workload, rate_percent=0, rate_iops=rate, qd_per_drive=depth)
+    except ValueError as error:
+        return ImpossibleArray(str(workload), f"{workload} of {spec.name}: {error}", is_inapplicable=False)
+
+
+def _parametrize(
+    metafunc: pytest.Metafunc, name: str, values: Sequence[object], named: Sequence[object] | None = None
+) -> None:
+    """``named``: what the ids are of, if not the values."""
     parameters = [
         pytest.param(each, marks=pytest.mark.skip(reason=each.reason)) if isinstance(each, ImpossibleArray) else each
         for each in values
     ]
-    metafunc.parametrize(name, parameters, ids=[str(each) for each in values])
+    metafunc.parametrize(name, parameters, ids=[str(each) for each in named or values])
 
 
 def _given(item: pytest.Item, name: str, kind: type[T]) -> list[T]:

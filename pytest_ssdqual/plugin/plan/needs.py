@@ -20,6 +20,9 @@ from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.label import HEAD_BYTES
 
+#: fio's limit (REAL_MAX_JOBS in its fio.h).
+MOST_JOBS = 4096
+
 
 @frozen
 class Need:
@@ -87,6 +90,16 @@ def of(item: pytest.Item) -> Need:
 
 def objections(need: Need, drives: Sequence[Drive]) -> tuple[str, ...]:
     """Return the reasons why these drives cannot provide the needs, each once; empty if they can."""
+    rated = (each for each in need.workloads if each.rate_iops or each.rate_percent)
+    elsewhere = (
+        f"{each} has a rate, which is possible with the mark ssd_workload and the fixture ssd_run"
+        for each in rated
+        if each.rate_percent or each not in need.measured
+    )
+    return (*dict.fromkeys(elsewhere), *_of_arrays(need, drives))
+
+
+def _of_arrays(need: Need, drives: Sequence[Drive]) -> tuple[str, ...]:
     return tuple(
         dict.fromkeys(
             objection
@@ -114,6 +127,12 @@ def _of_blocks(workload: Workload, block: int) -> Iterator[str]:
 
 
 def _of_depth(geometry: Geometry, workload: Workload, members: Sequence[Drive]) -> Iterator[str]:
+    if workload.rate_iops:  # the depth is reached only if the drive does not keep the rate
+        width = geometry.width
+        jobs = width * workload.outstanding(1) if geometry.is_side_by_side else workload.outstanding(width)
+        if jobs > MOST_JOBS:
+            yield f"{workload} on {geometry} needs {jobs:,} jobs, one for each I/O; fio has {MOST_JOBS:,} at most"
+        return
     limits = [drive.queue_limit for drive in members if drive.queue_limit is not None]
     if not limits:
         return

@@ -38,7 +38,8 @@ def nearest(spec: Spec, geometry: Geometry, workload: Workload) -> float | None:
     writes = _of_one_drive(spec, "randwrite", size, depth, WRITE_S)
     if (workload.reads and reads is None) or (workload.writes and writes is None):
         return None
-    return expected_iops(array, workload.read_fraction, reads or 1e9, writes or 1e9)
+    most = expected_iops(array, workload.read_fraction, reads or 1e9, writes or 1e9)
+    return min(most, workload.asked_iops(array.width)) if workload.rate_iops else most
 
 
 def most_bytes_per_s(spec: Spec) -> float | None:

@@ -128,6 +128,12 @@ class Run:
         return self.members[0] if self.geometry.is_side_by_side and len(self.members) == 1 else ""
 
     @property
+    def asked_iops(self) -> float:
+        """I/Os per second that all targets together were asked for; 0 without a rate."""
+        width = self.geometry.width
+        return width * self.workload.asked_iops(1) if self.geometry.is_side_by_side else self.workload.asked_iops(width)
+
+    @property
     def cpu_busy(self) -> float | None:
         """Share of the machine's CPU time in use during the process, 0…1; None if unknown."""
         return self.seen.cpu.busy if self.seen and self.seen.cpu else None

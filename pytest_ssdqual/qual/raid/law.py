@@ -76,6 +76,8 @@ def growth_objection(geometries: Sequence[Geometry], workload: Workload, stripin
 
 def _objections(geometry: Geometry, workload: Workload, striping: Striping) -> Iterator[str]:
     yield from _of_array(geometry, striping)
+    if workload.rate_iops:
+        yield f"{workload} asks for a rate, so its IOPS say nothing of what an array can do"
     if not workload.is_random or workload.random_percent < 100:
         yield f"no law says how md merges and splits sequential I/O, as {workload} has"
     if workload.has_streams or len(workload.sizes) > 1 or not workload.is_usual or workload.offset_bytes:

@@ -61,6 +61,7 @@ class Claim(StrEnum):
     STEADY_IOPS = "steady_iops", Unit.IOPS, AT_LEAST, Scope.RUN
     READ_IOPS = "read_iops", Unit.IOPS, AT_LEAST, Scope.RUN
     WRITE_IOPS = "write_iops", Unit.IOPS, AT_LEAST, Scope.RUN
+    RATE_KEPT = "rate_kept", Unit.PERCENT, AT_LEAST, Scope.RUN, "share of the asked rate that was done"
     THROUGHPUT = "throughput", Unit.BYTES_PER_SECOND, AT_LEAST, Scope.RUN
     MEAN_LATENCY = "mean_latency"
     READ_MEAN_LATENCY = "read_mean_latency"

@@ -31,7 +31,7 @@ ParsedT = TypeVar("ParsedT")
 QUANTITIES = {
     claim: "iops" if claim is Claim.STEADY_IOPS else claim.value
     for claim in Claim
-    if claim.scope in (Scope.RUN, Scope.SATURATION) and claim not in OF_COUNTERS
+    if claim.scope in (Scope.RUN, Scope.SATURATION) and claim not in {*OF_COUNTERS, Claim.RATE_KEPT}
 }
 #: Workload ids of profiles, which have a name instead of pattern and size.
 PROFILE = re.compile(

@@ -338,6 +338,23 @@ class Spec:
             )
         return f"{self.name} publishes no {claim.label} of {workload} on {geometry}"
 
+    def maximum(self, workload: Workload) -> float | None:
+        """Published IOPS of one drive under random I/O of the size and mix of ``workload``, in time; None without.
+
+        Of drives with different sheets the least: they are measured side by side.
+        """
+        reads = workload.read_fraction
+        shares = {rw: share for rw, share in (("randread", reads), ("randwrite", 1 - reads)) if share}
+        sheets = [sheet.figures for sheet in getattr(self, "different", (self,))]
+        found = [chain.anchors(figures, shares, workload.bs) for figures in sheets]
+        is_known = all(each and {anchor.workload.bs for anchor in each} == {workload.bs} for each in found)
+        if not is_known:
+            return None
+        return min(
+            1 / sum(share / anchor.published.value for share, anchor in zip(shares.values(), each, strict=True))
+            for each in found
+        )
+
     @property
     def own_claims(self) -> frozenset[Claim]:
         """The claims that this spec itself promises; none of the promises for any drive."""

@@ -47,6 +47,17 @@ def throughput(measured: Measured, confidence_level: ConfidenceLevel = USUAL) ->
     )
 
 
+def rate_kept(measured: Measured, confidence_level: ConfidenceLevel = USUAL) -> Estimate:
+    """IOPS in per cent of the rate that was asked for; ``NotApplicable`` for a workload without one."""
+    asked = measured.runs[0].asked_iops
+    if not asked:
+        raise NotApplicable(f"{measured.workload} asks for no rate")
+    found, percent = iops(measured, confidence_level), 100 / asked
+    return replace(
+        found, value=percent * found.value, low=percent * found.low, high=percent * found.high, unit=Unit.PERCENT
+    )
+
+
 def require(measured: Measured, has_them: bool, direction: str) -> None:
     """Raise ``NotApplicable`` unless the workload has I/Os of the direction."""
     if not has_them:

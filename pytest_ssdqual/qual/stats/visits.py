@@ -254,7 +254,7 @@ def load_of(point: Point) -> tuple[Hashable, int]:
     """Return the load of a point: its mix, size of I/O, level and state; and its queue depth."""
     geometry, workload = point
     state = geometry.level, geometry.missing, geometry.rebuilding
-    return (workload.read_fraction, workload.bs, workload.beside, state), workload.outstanding(1)
+    return (workload.read_fraction, workload.bs, workload.beside, state, workload.rate_iops), workload.outstanding(1)
 
 
 def _by_load(cells: Mapping[Point, Sequence[Cell]]) -> dict[tuple[Hashable, int], Mix]:

@@ -22,6 +22,9 @@ from pytest_ssdqual.qual.workload.workload import Workload
 #: so the low side is wider; a published table that was wrong showed 1.068.
 LITTLE = (0.90, 1.05)
 
+#: Most that fio does at a rate, per cent of it: a job's share is rounded up to a whole number of at least 20.
+RATE_PERCENT = 106
+
 #: Longest gap between fio's reports (one a second); beyond it fio or a job stalled, which averages would hide.
 SILENCE_S = 3.0
 
@@ -200,7 +203,9 @@ def _arithmetic(run: Run) -> Iterator[Check]:
     unequal = f"{latency.total:,} latencies for {run.ios:,} I/Os"
     may_lack = max(asked, 0.01 * run.ios)
     yield Check("latencies_missing", lost, f"up to {may_lack:,.0f}", (unequal,) if lost > may_lack else ())
-    if workload.has_streams:
+    if workload.rate_iops:
+        yield _rate(run)
+    elif workload.has_streams:
         # Each direction has its own queue, and the sum could hide one that is not full.
         writes = _outstanding(run, aggressor) if aggressor else asked // 2
         yield from _little(run.read_iops, run.read_latency, asked - writes, run.seconds, " of the reads")
@@ -212,6 +217,14 @@ def _arithmetic(run: Run) -> Iterator[Check]:
         too_long = latency.max_ns >= LAST_BUCKET_NS
         beyond = "latencies of 17 s and more, which fio does not resolve"
         yield Check("max_latency_s", latency.max_ns / 1e9, "below 17 s", (beyond,) if too_long else ())
+
+
+def _rate(run: Run) -> Check:
+    """Check that fio asked for no more than the rate; what is less is the drive's, and a claim (``rate_kept``)."""
+    asked = run.asked_iops
+    percent, most = 100 * run.iops / asked, RATE_PERCENT + 100 * CHANCE / math.sqrt(run.ios)
+    more = f"{run.iops:,.0f} I/Os per second, {asked:,.0f} were asked for"
+    return Check("rate_percent", percent, f"up to {most:.0f} %", (more,) if percent > most else ())
 
 
 def _outstanding(run: Run, workload: Workload | None = None) -> int:

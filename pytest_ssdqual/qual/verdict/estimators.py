@@ -21,7 +21,7 @@ from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.raid import scaling
 from pytest_ssdqual.qual.raid.geometry import PROTOCOLS, Geometry
-from pytest_ssdqual.qual.spec.claims import OF_LATENCY, OF_NEIGHBOURS, TIMES_PER_HOUR, Claim, Scope
+from pytest_ssdqual.qual.spec.claims import OF_GROWTH, OF_LATENCY, OF_NEIGHBOURS, TIMES_PER_HOUR, Claim, Scope
 from pytest_ssdqual.qual.stats import curves, latency, spread, thermal, throughput
 from pytest_ssdqual.qual.stats.estimate import (
     CONFIDENCE,
@@ -40,6 +40,8 @@ from pytest_ssdqual.qual.workload.workload import Workload
 
 #: Pace up to which the latencies of a replay are those of the trace.
 KEPT_PACE = 1.05
+#: Claims that compare rates, which drives that were asked for the same rate keep alike.
+OF_ANY_RATE = OF_GROWTH | {Claim.THROUGHPUT, Claim.MEMBER_SPREAD}
 JudgedT = TypeVar("JudgedT")
 #: Estimates a claim's figure from what it is judged on.
 Estimator = Callable[[JudgedT, ConfidenceLevel], Estimate]
@@ -67,6 +69,9 @@ def estimate(
     if isinstance(judged, Saturation) and claim in OF_LATENCY:
         judged = _response_times(judged)
     suited: Any = of_kind(claim, judged)
+    rated = next((each for each in judged.subject.workloads if each.rate_iops), None)
+    if rated and (claim.unit is Unit.IOPS or claim in OF_ANY_RATE or claim.scope in (Scope.PREDICTED, Scope.CURVE)):
+        raise NotApplicable(f"{rated} asks for a rate, so its IOPS are no result: judge rate_kept, or a latency")
     if claim in OF_RARE:
         return OF_RARE[claim](suited, confidence_level, per_hour)
     return ESTIMATORS[claim](suited, confidence_level)
@@ -191,6 +196,7 @@ OF_RUN: Mapping[Claim, Estimator[Measured]] = {
     Claim.STEADY_IOPS: iops,
     Claim.READ_IOPS: throughput.read_iops,
     Claim.WRITE_IOPS: throughput.write_iops,
+    Claim.RATE_KEPT: throughput.rate_kept,
     Claim.THROUGHPUT: throughput.throughput,
     Claim.MEAN_LATENCY: _mean_latency,
     Claim.READ_MEAN_LATENCY: _read_mean_latency,

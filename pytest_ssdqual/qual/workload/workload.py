@@ -29,7 +29,8 @@ ID = re.compile(
     r"(?P<rw>[a-z]+(?:\+[a-z]+)?)(?P<read_percent>\d+)?_(?P<bs>\d+[kmg]?)(?:_rnd(?P<random_percent>\d+))?"
     r"(?:_zipf(?P<zipf>\d+))?(?:_off(?P<offset>\d+[kmg]?))?(?:_gap(?P<gap>\d+[kmg]?))?(?:_reg(?P<region_percent>\d+))?"
     r"(?P<sync>_sync)?(?:_fsync(?P<fsync>\d+))?(?:_comp(?P<compressible_percent>\d+))?"
-    r"(?:_dedup(?P<dedupe_percent>\d+))?(?:_on(?P<burst_s>\d+)s_idle(?P<idle_s>\d+)s)?(?:_s(?P<streams_per_drive>\d+))?"
+    r"(?:_dedup(?P<dedupe_percent>\d+))?(?:_on(?P<burst_s>\d+)s_idle(?P<idle_s>\d+)s)?"
+    r"(?:_rate(?P<rate_iops>\d+))?(?:_rate(?P<rate_percent>\d+)pct)?(?:_s(?P<streams_per_drive>\d+))?"
     r"_(?:t(?P<threads>\d+)x)?qd(?P<qd_per_drive>\d+)(?:_beside_(?P<beside>.+))?"
 )
 #: Its fields that are no numbers.
@@ -37,6 +38,9 @@ TEXTS = frozenset({"rw", "bs", "offset", "gap", "sync", "beside"})
 NAME = re.compile(r"[a-z][a-z0-9]*")
 #: fio cannot draw from Zipf's distribution at an exponent of exactly 1; beyond 5 it would use only one block.
 ZIPF_FORBIDDEN, ZIPF_MOST = 100, 500
+#: I/Os per second of one job at a rate, of each direction. fio takes whole numbers, so a small one is rounded by much;
+#: it draws the time between two I/Os in whole microseconds, which above this is wrong by more than one per cent.
+LEAST_OF_JOB, MOST_OF_JOB = 20, 10_000
 
 
 @frozen
@@ -124,6 +128,11 @@ class Workload:
     replay: Replay | None = None
     #: Id of writes that run on the same target beside these reads, in jobs of their own: ``write_128k_qd16``.
     beside: str = ""
+    #: I/Os per second that begin at random times (Poisson), whatever the drive does: per drive as the depth, or with
+    #: ``threads`` of the target; 0: each job begins one when one ends. The depth is then the most that is outstanding.
+    rate_iops: int = 0
+    #: The same in per cent of the maximum that the sheet publishes for one drive; the plan makes ``rate_iops`` of it.
+    rate_percent: int = 0
 
     def __post_init__(self) -> None:
         if self.rw not in PATTERNS:
@@ -138,6 +147,7 @@ class Workload:
         self._check_mix()
         self._check_addresses()
         self._check_writes()
+        self._check_rate()
         if self.name and not NAME.fullmatch(self.name):
             raise ValueError(f"a name is lower case letters and digits, not {self.name!r}")
         if "/" in self.bs and not self.name:
@@ -191,6 +201,23 @@ class Workload:
             )
         object.__setattr__(self, "beside", str(other))
 
+    def _check_rate(self) -> None:
+        if not self.rate_iops and not self.rate_percent:
+            return
+        if min(self.rate_iops, self.rate_percent) < 0 or (self.rate_iops and self.rate_percent):
+            raise ValueError(f"give rate_iops or rate_percent, above 0, not {self.rate_iops} and {self.rate_percent}")
+        more = self.zipf, self.fsync, self.dedupe_percent, self.burst_s, self.random_percent < 100, self.has_streams
+        if not self.is_random or len(self.sizes) > 1 or any(more):
+            raise ValueError("a rate goes with uniform random I/O of one size, without flushes, repetitions or pauses")
+        if self.rate_iops:
+            shares = [share for share in (self.read_fraction, 1 - self.read_fraction) if share]
+            least, most = (self.job_rate * extreme(shares) for extreme in (min, max))
+            if least < LEAST_OF_JOB or most > MOST_OF_JOB:
+                raise ValueError(
+                    f"each of the I/Os outstanding would repeat {self.job_rate:.4g} times a second, {LEAST_OF_JOB} to "
+                    f"{MOST_OF_JOB:,} of each direction are possible: change qd_per_drive ({self.qd_per_drive})"
+                )
+
     def _check_mix(self) -> None:
         mixed = self.rw in ("randrw", "rw")
         if mixed and (self.read_percent is None or not 0 < self.read_percent < 100):
@@ -214,7 +241,9 @@ class Workload:
         align = "" if self.align == "0" else f"_align{self.align}"
         pauses = f"_on{self.burst_s}s_idle{self.idle_s}s" if self.burst_s else ""
         pauses += f"_x{self.replay.scale_percent}" if self.replay else ""
-        where, how = f"{random}{zipf}{offset}{gap}{region}{align}", f"{stable}{entropy}{pauses}{streams}"
+        rate = f"_rate{self.rate_iops}" if self.rate_iops else ""
+        rate += f"_rate{self.rate_percent}pct" if self.rate_percent else ""
+        where, how = f"{random}{zipf}{offset}{gap}{region}{align}", f"{stable}{entropy}{pauses}{rate}{streams}"
         beside = f"_beside_{self.beside}" if self.beside else ""
         return f"{kind}{where}{how}_{threads}qd{self.qd_per_drive}{beside}"
 
@@ -285,6 +314,8 @@ class Workload:
             self.burst_s,
             self.replay,
             self.beside,
+            self.rate_iops,
+            self.rate_percent,
         )
         return self.region_percent == 100 and not any(more)
 
@@ -356,6 +387,15 @@ class Workload:
         if self.aggressor:
             return own + self.aggressor.outstanding(width)
         return 2 * own if self.has_streams else own
+
+    @property
+    def job_rate(self) -> float:
+        """I/Os per second of each job at a rate, of which each has one outstanding; 0 without a rate."""
+        return self.rate_iops / (self.qd_per_drive * (self.threads or self.streams_per_drive))
+
+    def asked_iops(self, width: int) -> float:
+        """I/Os per second that one target of ``width`` members is asked for; 0 without a rate."""
+        return self.job_rate * self.outstanding(width)
 
     def depth_per_member(self, width: int) -> float:
         """Outstanding host I/Os per member: the depth at which one drive's figure is comparable."""

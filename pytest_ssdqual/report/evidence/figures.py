@@ -28,7 +28,7 @@ def of_measured(measured: Measured) -> Figures:
     """Return the figures that make a measurement credible, and those that people ask for beside any claim."""
     latency = measured.latency
     mean_ns = latency.mean_ns if latency else None
-    asked = _outstanding(measured)
+    asked, is_rated = _outstanding(measured), measured.workload.rate_iops > 0
     outstanding = measured.iops * mean_ns / 1e9 if mean_ns is not None else None
     busy = [run.cpu_busy for run in measured.runs if run.cpu_busy is not None]
     return {
@@ -38,7 +38,7 @@ def of_measured(measured: Measured) -> Figures:
         "mean_latency_ns": mean_ns,
         "max_latency_ns": latency.max_ns if latency else None,
         # Little's law: IOPS × mean latency over the requested queue depth.
-        "littles_law_percent": None if outstanding is None else 100 * outstanding / asked,
+        "littles_law_percent": None if outstanding is None or is_rated else 100 * outstanding / asked,
         "cpu_busy_percent": 100 * max(busy) if busy else None,
         "cpu_per_io_ns": _cpu_per_io_ns(measured),
         **_environment_figures(measured),

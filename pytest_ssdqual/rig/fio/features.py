@@ -82,6 +82,7 @@ def _specimens() -> Iterator[Job]:
     yield measurement(_EXPLORED, [target], 1, 1)
     yield measurement(Workload("write", "4k", 1, gap="4k"), [target], 1, 1)
     yield measurement(Workload("write", "4k", 1, burst_s=1, idle_s=1), [target], 1, 2, 3)
+    yield measurement(Workload("randread", "4k", 1, rate_iops=1000), [target], 1, 1)
     yield fill(target, 1)
     yield write_pattern(target, 0, 1 << 20, seed=0)
     yield read_back(target, 0, 1 << 20, seed=0)

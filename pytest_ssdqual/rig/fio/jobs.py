@@ -126,6 +126,8 @@ def streams(
 
 
 def _require_possible(workload: Workload) -> None:
+    if workload.rate_percent:
+        raise ValueError(f"{workload}: a rate in per cent of a sheet is possible with the mark ssd_workload only")
     sizes = (*(size for size, _ in workload.sizes), workload.offset_bytes, workload.gap_bytes)
     if any(size % SECTOR_BYTES for size in sizes):
         raise ValueError(f"{workload}: direct I/O moves whole sectors of {SECTOR_BYTES} bytes")
@@ -158,10 +160,21 @@ def _stream(
     parts = load.parts(workload)
     yield f"--iodepth={workload.qd_per_drive // parts}"
     yield f"--numjobs={jobs * parts}"
+    yield from _rate(workload)
     yield from _random(workload, area) if workload.is_random else _shares(workload, area, jobs, position)
     if pattern != "read" and pattern != "randread":
         yield from _writes(workload)
     yield from _end(workload, pattern, ending)
+
+
+def _rate(workload: Workload) -> Iterator[str]:
+    """Options of an open loop, of each job: of several independent jobs the sum is a Poisson process, too."""
+    if workload.rate_iops:
+        reads = workload.read_fraction
+        shares = (reads, 1 - reads) if 0 < reads < 1 else (1.0,)
+        # Rounded up: a drive that keeps what is asked for does not seem to be slower.
+        yield f"--rate_iops={','.join(str(math.ceil(workload.job_rate * share - 1e-9)) for share in shares)}"
+        yield "--rate_process=poisson"
 
 
 def _random(workload: Workload, area: _Area) -> Iterator[str]:

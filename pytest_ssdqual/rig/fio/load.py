@@ -33,7 +33,11 @@ class Load:
 
         1 for workloads that several jobs would change: each job has hot blocks of its own (zipf: 20 % of the I/Os on
         the hottest block of one job are 5 % with four, fio 3.33), its own runs, repetitions and flushes.
+        At a rate each job has one I/O outstanding: before it waits for the time of its next one, fio waits until all
+        that it has begun are done (io_u.c, rate_ddir), so that a deeper job would begin late on a sound drive.
         """
+        if workload.rate_iops:
+            return workload.qd_per_drive
         is_of_one_job = workload.zipf or workload.fsync or workload.dedupe_percent or workload.random_percent < 100
         if not workload.is_random or workload.threads is not None or is_of_one_job:
             return 1

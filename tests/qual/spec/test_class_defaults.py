@@ -22,7 +22,8 @@ ONE, REBUILDING = Geometry.parse("drivex1"), Geometry.parse("raid5x4-1rebuilding
 LOAD = Workload("randrw", "4k", 1, read_percent=70)
 #: One of the defaults of a class: `claim`, classes, workloads, limit.
 ROW = re.compile(
-    r"\| `(?P<claim>\w+)` \| (?P<classes>[a-z0-9_, ]+) \| `(?P<workload>[^`]+)` \| (?P<limit>[^|]+) \| (?P<rest>.*) \|"
+    r"\| `(?P<claim>[\w.]+)` \| (?P<classes>[a-z0-9_, ]+) \| `(?P<workload>[^`]+)` \| (?P<limit>[^|]+) "
+    r"\| (?P<rest>.*) \|"
 )
 #: A drive with its figure: ``Micron 7500 (1 ms)``.
 DRIVE = re.compile(r"\((?P<value>[\d.,]+ ?[a-zµA-Z×%/]*)\)")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from support.fakes import real_fio
 
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.fio import output
 from pytest_ssdqual.rig.fio.jobs import JobEnd, JobTarget, measurement, streams
 
 pytestmark = pytest.mark.slow
@@ -319,3 +320,27 @@ def test_written_data_compress_and_repeat_as_asked(tmp_path: Path) -> None:
     assert max(blocks.values()) > 1
     plain = written("plain")
     assert len({plain[at : at + 4096] for at in range(0, len(plain), 4096)}) == len(plain) // 4096
+
+
+# -- at a rate
+
+
+def test_a_rate_is_divided_among_jobs_of_one_io() -> None:
+    job = measurement(Workload("randread", "4k", 64, rate_iops=40_000), [JobTarget("/dev/sda", 1 << 30)], 1, 10)
+    assert {"--numjobs=64", "--iodepth=1", "--rate_iops=625", "--rate_process=poisson"} <= set(job.options)
+    mixed = Workload("randrw", "4k", 8, read_percent=70, rate_iops=2000, threads=2)
+    job = measurement(mixed, [JobTarget("/dev/md0", 1 << 30)], 4, 10)
+    assert {"--numjobs=16", "--iodepth=1", "--rate_iops=88,38"} <= set(job.options)
+
+
+def test_a_rate_in_per_cent_needs_a_sheet() -> None:
+    with pytest.raises(ValueError, match="ssd_workload"):
+        measurement(Workload("randread", "4k", 8, rate_percent=70), [JobTarget("/dev/sda", 1 << 30)], 1, 10)
+
+
+def test_real_fio_keeps_the_rate_at_random_times(tmp_path: Path) -> None:
+    workload = Workload("randread", "4k", 8, rate_iops=2000)
+    job = measurement(workload, [real_fio.image(tmp_path, 16 * MIB)], 1, 3)
+    result = real_fio.run(job, tmp_path).accepted(job.expectation)
+    assert result.read.ios == pytest.approx(6000, rel=0.1)
+    assert output.at_rate(result, workload).read == result.read

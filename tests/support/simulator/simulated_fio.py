@@ -38,6 +38,8 @@ from support.simulator.published_drives import PublishedDrives
 from support.simulator.simulated_weakness import Weakness
 
 IOPS = 300
+#: Dies of a drive, and the most that they are busy.
+DIES, FULLY_BUSY = 16, 0.999
 #: Share of the I/Os of a second, and their latency over the mean: the mean is 1, the p99 twice that.
 LATENCIES = ((0.49, 0.6), (0.49, 1.36), (0.02, 2.0))
 #: How a round differs from the mean; the signs of the five rounds of a window add up to zero.
@@ -132,14 +134,20 @@ class Fio:
             ]
         end_s = sum(seconds for _, seconds, _ in curve)
         growth = [1 / end_s if drive.serial in self.restless else 0.0 for drive in array.members]
+        outstanding = [float(workload.outstanding(each.width)) for each in alone]
         if not geometry.is_side_by_side:  # the slowest member sets the pace of all
             rates, growth = [min(self.md_iops, rates[0] / speeds[0] * min(speeds))], [0.0]
+        if workload.rate_iops:
+            asked = [workload.asked_iops(each.width) for each in alone]
+            waiting = [at_rate(workload, *each) for each in zip(asked, rates, outstanding, strict=False)]
+            rates, outstanding = list(map(min, asked, rates)), waiting
+            # A rate that is kept does not scatter with the drive's speed.
+            curve = [(at, seconds, 1.0) for at, seconds, _ in curve]
         return [
             tuple(
-                interval(at, seconds, workload, workload.outstanding(each.width), rate * share * (1 + at * more))
-                for at, seconds, share in curve
+                interval(at, seconds, workload, waiting, rate * share * (1 + at * more)) for at, seconds, share in curve
             )
-            for each, rate, more in zip(alone, rates, growth, strict=True)
+            for waiting, rate, more in zip(outstanding, rates, growth, strict=False)
         ]
 
     def _curve(self, array: Array, workload: Workload, window: ProcessWindow) -> list[tuple[float, float, float]]:
@@ -379,7 +387,20 @@ def pace(array: Array, workload: Workload) -> float:
     return size_bytes / CAPACITY_S / (iops * workload.block_bytes)
 
 
-def interval(start_s: float, seconds: float, workload: Workload, outstanding: int, iops: float) -> Interval:
+def at_rate(workload: Workload, asked: float, most: float, deepest: float) -> float:
+    """I/Os outstanding on average in a drive of many dies that can do ``most``: they wait when all dies are busy.
+
+    ``SIMULATED_KNEE`` is the share of its maximum at which a drive is as busy as others at all of theirs.
+    """
+    if asked >= most:
+        return deepest
+    published = PublishedDrives.of_environment()
+    empty_s = published.latency_s[not workload.reads] if published else 1 / IOPS
+    busy = min(asked / most / float(os.environ.get("SIMULATED_KNEE", "1")), FULLY_BUSY)
+    return min(deepest, asked * empty_s * (1 + busy**DIES / (1 - busy)))
+
+
+def interval(start_s: float, seconds: float, workload: Workload, outstanding: float, iops: float) -> Interval:
     reads = round(iops * seconds * workload.read_fraction)
     writes = round(iops * seconds) - reads
     mean_ns = outstanding / iops * 1e9
