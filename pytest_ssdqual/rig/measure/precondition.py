@@ -99,7 +99,7 @@ def conditioning(workload: Workload, unit_bytes: int | None = None) -> Workload:
     writes = Workload("randwrite" if workload.is_random else "write", str(size), CONDITIONING_DEPTH)
     if not workload.is_skewed:
         return writes
-    return replace(writes, zipf=workload.zipf, region_percent=workload.region_percent)
+    return replace(writes, zipf=workload.zipf, zones=workload.zones, region_percent=workload.region_percent)
 
 
 def least_capacities(demanded: float, writes: Workload) -> float:

@@ -110,6 +110,8 @@ class Setup:
     unit_bytes: int | None = None
     #: True if the spec makes heat the product's behaviour.
     promises_heat: Callable[[Geometry, Workload], bool] = lambda geometry, workload: False
+    #: True if the drives' counts of their writes to flash are read.
+    counts_media: Callable[[Geometry, Workload], bool] = lambda geometry, workload: False
     #: Seconds of the run's time budget that are left.
     left_s: Callable[[], float] = unlimited
 

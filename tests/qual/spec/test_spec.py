@@ -132,7 +132,7 @@ def test_defaults_promise_only_what_holds_for_every_ssd() -> None:
     # About lots nothing can be promised: they have a plan.
     of_lots = {claim for claim in Claim if claim.scope is Scope.LOT}
     of_shapes = {Claim.QD_KNEE, Claim.QD_LATENCY_KNEE, Claim.QD_DEPENDENCE, Claim.MIX_RISE, Claim.BALANCED_GAIN}
-    assert silent == {*of_shapes, Claim.ARRAY_EFFICIENCY, *OF_HEAT, *of_lots}
+    assert silent == {*of_shapes, Claim.ARRAY_EFFICIENCY, Claim.WRITE_AMPLIFICATION, *OF_HEAT, *of_lots}
     with pytest.raises(ValueError, match="a valid Claim"):
         spec.default().limit("speed", RAID0, READ)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders.strategies import histogram, interval, run, seen, seen_drive, side_by_side, visited
 
-from pytest_ssdqual.qual.measured.environment import Traffic
+from pytest_ssdqual.qual.measured.environment import MediaCount, Traffic
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
@@ -67,6 +67,21 @@ MANY = Measured((replace(run([400_000] * 5, workload=MIX), seen=COOL),))
 #: Two members, one of which was written to a quarter more.
 COUNTED = [seen_drive(f"S{each}", Traffic(0, ios, 0, 4096 * ios), None) for each, ios in enumerate((10_000, 8_000))]
 WORN = Measured((replace(run([9_000] * 5, geometry="raid0x2", workload=WRITE), seen=seen(COUNTED)),))
+#: Each member wrote three bytes to flash for each one that it got.
+AMPLIFIED = Measured(
+    (
+        replace(
+            WORN.runs[0],
+            seen=seen(
+                [
+                    replace(each, media=MediaCount(3 * each.device.counted.write_bytes))
+                    for each in COUNTED
+                    if each.device.counted
+                ]
+            ),
+        ),
+    )
+)
 #: Something of each kind that every claim of a scope can be judged on.
 ONE_DRIVE = Estimate(100_000, 99_000, 101_000, 5, Unit.IOPS)
 EVIDENCE: dict[Scope, list[Judgeable]] = {
@@ -105,6 +120,7 @@ FIGURES = {
     Claim.FASTEST_SECOND: 400_000 * 4096,
     Claim.FASTEST_TO_SLOWEST_SECOND: 1,
     Claim.WRITE_SPREAD_BETWEEN_MEMBERS: 1.25,
+    Claim.WRITE_AMPLIFICATION: 3,
     Claim.BATHTUB_DEPTH: 4_000 / 6_000,
     Claim.MIX_RISE: 4_000 / 9_000,
     Claim.BALANCED_GAIN: 4_000 / 9_000,
@@ -127,6 +143,7 @@ def fitting(claim: Claim) -> Judgeable:
         **dict.fromkeys((Claim.BATHTUB_DEPTH, Claim.MIX_RISE, Claim.BALANCED_GAIN), MIXES),
         Claim.UNALIGNED_PENALTY: OFFSETS,
         Claim.WRITE_SPREAD_BETWEEN_MEMBERS: WORN,
+        Claim.WRITE_AMPLIFICATION: AMPLIFIED,
     }
     return by_claim.get(claim, DEPTHS if claim.scope is Scope.CURVE else EVIDENCE[claim.scope][0])
 

@@ -49,7 +49,7 @@ from pytest_ssdqual.rig.fio import engine_limits, process
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.load import Load, LoadTrial
 from pytest_ssdqual.rig.guard import label, lease, shared_paths
-from pytest_ssdqual.rig.health import health, inspection, locking, self_test, write_counters
+from pytest_ssdqual.rig.health import health, inspection, locking, media_count, self_test, write_counters
 from pytest_ssdqual.rig.integrity.power_cut import PowerSwitch
 from pytest_ssdqual.rig.machine import facts, local, ssh
 from pytest_ssdqual.rig.machine.machine import (
@@ -475,6 +475,8 @@ class SimulatedMachine:
             return os.environ.get("SIMULATED_LIMITS", "")
         if script == health.SCRIPT:
             return "".join(f"{json.dumps(self._smart(path))}\n" for path in arguments[1::2])
+        if script == media_count.SCRIPT:
+            return self.surroundings.media_counts(arguments[::3])
         if script == locking.SCRIPT:
             return "".join(map(self._locking, arguments[::3]))
         if script == inspection.SCRIPT:
