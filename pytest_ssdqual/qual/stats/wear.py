@@ -22,9 +22,10 @@ def unknown(measured: Measured) -> str:
     lacking = dict.fromkeys(drive.name for drive in drives if _of_process(drive) is None)
     if not lacking:
         return ""
+    names = named(list(lacking), MOST_NAMED)
     return (
-        f"there is no count of writes to flash, or of the host's, of {named(list(lacking), MOST_NAMED)}: a promise has it read, from "
-        "the OCP log C0h, Intel's log CAh, or a SMART attribute whose unit is known"
+        f"there is no count of writes to flash, or of the host's, of {names}; a promise has it read, from OCP's log C0h, "
+        "Intel's log CAh, or a SMART attribute whose unit is known"
     )
 
 

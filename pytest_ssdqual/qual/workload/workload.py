@@ -77,8 +77,8 @@ class Workload:
     #: In a random pattern, the exponent of Zipf's distribution in hundredths (120 is fio's ``zipf:1.2``, which uses
     #: some blocks far more often than others); 0 for a uniform distribution.
     zipf: int = 0
-    #: In a random pattern, the skew of addresses in fio's spelling of ``zoned``: per cent of the I/Os and of the range, for
-    #: each zone from the beginning on (``50/5:30/15:20/80``: half of the I/Os are in the first 5 %); empty for none.
+    #: In a random pattern, the skew of addresses in fio's spelling of ``zoned``: per cent of the I/Os and of the range,
+    #: for each zone from the beginning on (``50/5:30/15:20/80``: half of the I/Os in the first 5 %); empty for none.
     zones: str = ""
     #: In a sequential pattern, bytes skipped after each transfer: a stride of ``bs`` + ``gap``.
     gap: str = "0"

@@ -103,8 +103,11 @@ def conditioning(workload: Workload, unit_bytes: int | None = None) -> Workload:
 
 
 def least_capacities(demanded: float, writes: Workload) -> float:
-    """Return the capacities that are written before a drive may be found settled; ``demanded`` by the protocol."""
-    return max(demanded, SKEWED_CAPACITIES) if writes.is_skewed else demanded
+    """Return the capacities that are written before a drive may be found settled; ``demanded`` by the protocol.
+
+    Uniform writes to a part of the range, the rest of which is purged, settle as those to a smaller drive.
+    """
+    return max(demanded, SKEWED_CAPACITIES) if writes.zipf or writes.zones else demanded
 
 
 class _Course(Interface):
