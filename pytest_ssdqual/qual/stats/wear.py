@@ -1,4 +1,4 @@
-"""Write amplification of a measurement: what the drives wrote to their flash, over what they were given to write."""
+"""Wear: write amplification of a measurement, and the endurance that the wear of a run extrapolates to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pytest_ssdqual.qual.measured.environment import DriveEnvironment
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, NotApplicable
-from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.units import Unit, format_capacity
 
 #: Drives without a count that a reason names.
 MOST_NAMED = 4
@@ -24,8 +24,8 @@ def unknown(measured: Measured) -> str:
         return ""
     names = named(list(lacking), MOST_NAMED)
     return (
-        f"there is no count of writes to flash, or of the host's, of {names}; a promise has it read, from OCP's log C0h, "
-        "Intel's log CAh, or a SMART attribute whose unit is known"
+        f"there is no count of writes to flash, or of the host's, of {names}; a promise has it read, from "
+        "OCP's log C0h, Intel's log CAh, or a SMART attribute whose unit is known"
     )
 
 
@@ -53,6 +53,28 @@ def write_amplification(measured: Measured, confidence_level: ConfidenceLevel) -
     low, value, high = map(max, zip(*of_drives, strict=True))
     processes = sum(map(len, counted.values()))
     return Estimate(value, low, high, processes, Unit.RATIO, is_reading=True, confidence=confidence_level.confidence)
+
+
+def endurance(used: int, percent: int, written_bytes: int, rated_bytes: int | None) -> str:
+    """Return a clause about the writes that the wear of a run extrapolates to, beside the rated ones.
+
+    ``used`` and ``percent`` are the endurance used at the two readings, in whole per cents: the wear between them is
+    less than one per cent more or less than their difference. Most runs wear a drive by less than that, so that there
+    is only a lower end. Other writes than those of the run wear a drive otherwise.
+    """
+    least = 100 * written_bytes // (percent - used + 1)
+    most = 100 * written_bytes // (percent - used - 1) if percent > used + 1 else None
+    ends = f"at least {format_capacity(least)}" + (f" and at most {format_capacity(most)}" if most else "")
+    clause = (
+        f"{format_capacity(written_bytes)} were written while the endurance used rose from {used} to {percent} %: such "
+        f"writes may go on to {ends}"
+    )
+    if rated_bytes is None:
+        return clause
+    related = "too few to tell whether it keeps" if least < rated_bytes else "not less than"
+    if most and most < rated_bytes:
+        related = "less than"
+    return f"{clause}, {related} the rated {format_capacity(rated_bytes)}"
 
 
 def _of_process(drive: DriveEnvironment) -> tuple[float, float, float] | None:

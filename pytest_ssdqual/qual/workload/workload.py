@@ -82,7 +82,8 @@ class Workload:
     zones: str = ""
     #: In a sequential pattern, bytes skipped after each transfer: a stride of ``bs`` + ``gap``.
     gap: str = "0"
-    #: Share of the target that is used, from its beginning.
+    #: Share of the target that is used, from its beginning. Writes to a part of drives begin with a purge and a fill of
+    #: that part, so the rest is spare for them.
     region_percent: int = 100
     #: Each write completes only when it would survive a loss of power (O_SYNC: with FUA, or followed by a flush).
     sync: bool = False

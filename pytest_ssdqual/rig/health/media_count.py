@@ -13,7 +13,7 @@ from dataclasses import replace
 from math import gcd
 
 from pytest_ssdqual.qual.measured.environment import MediaCount, ProcessEnvironment
-from pytest_ssdqual.qual.strict_json import read_json
+from pytest_ssdqual.qual.strict_json import LARGEST, read_json
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.health.smart_answer import attribute
 from pytest_ssdqual.rig.machine import scripts
@@ -78,7 +78,7 @@ def parse(answer: str) -> MediaCount | None:
 def _ocp(log: bytes) -> int:
     """Return the bytes written to the media; 0 if the log is another one, or has no value."""
     written = int.from_bytes(log[:16], "little") if len(log) == 512 and log.endswith(OCP_GUID) else 0
-    return written if written < 1 << 127 else 0
+    return written if written <= LARGEST else 0
 
 
 def _intel(log: bytes) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,7 @@ from support.builders.strategies import run, seen, seen_drive
 from pytest_ssdqual.qual.measured.environment import DriveEnvironment, MediaCount, OwnCount, Traffic
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.stats.estimate import USUAL, NotApplicable
-from pytest_ssdqual.qual.stats.wear import unknown, write_amplification
+from pytest_ssdqual.qual.stats.wear import endurance, unknown, write_amplification
 from pytest_ssdqual.qual.workload.workload import Workload
 
 GIB = 1 << 30
@@ -101,3 +102,35 @@ def test_what_is_unknown_is_named(what: Measured, named: str) -> None:
 
 def test_what_is_known_has_no_objection() -> None:
     assert not unknown(measured([wrote(MediaCount(7))]))
+
+
+TB = 10**12
+
+
+@pytest.mark.parametrize(
+    ("used", "percent", "rated", "words"),
+    [
+        (3, 3, 14_000 * TB, ("at least 5 PB", "too few to tell", "14 PB")),  # 50 TB wear it by less than a per cent
+        (3, 4, 14_000 * TB, ("at least 2.5 PB", "too few to tell")),
+        (3, 5, 14_000 * TB, ("at least 1.67 PB and at most 5 PB", "less than the rated 14 PB")),
+        (3, 3, 4_000 * TB, ("at least 5 PB", "not less than the rated 4 PB")),
+        (0, 2, 3_000 * TB, ("at least 1.67 PB and at most 5 PB", "too few to tell")),
+        (0, 2, None, ("at least 1.67 PB and at most 5 PB",)),
+    ],
+)
+def test_endurance_is_bounded_by_whole_per_cents(
+    used: int, percent: int, rated: int | None, words: tuple[str, ...]
+) -> None:
+    clause = endurance(used, percent, 50 * TB, rated)
+    assert all(word in clause for word in words)
+    assert ("rated" in clause) is (rated is not None)
+
+
+@given(st.floats(0, 200), st.floats(0, 50), st.integers(1, 10**17), st.integers(1, 10**18))
+def test_an_endurance_is_never_said_to_be_less_than_it_is(start: float, worn: float, written: int, rated: int) -> None:
+    """Whether a drive rounds up or down: the rated one is called unkept only if the true wear does not keep it."""
+    for whole in (math.floor, math.ceil):
+        clause = endurance(whole(start), whole(start + worn), written, rated)
+        true = 100 * written / worn if worn else math.inf
+        assert "less than the rated" not in clause.replace("not less", "") or true < rated
+        assert "not less than" not in clause or true >= rated * (1 - 1e-9)

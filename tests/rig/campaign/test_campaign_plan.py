@@ -493,12 +493,13 @@ def test_drives_whose_data_are_read_back_may_be_some_of_those_that_were_filled()
 def test_writes_to_a_part_of_the_range_begin_with_a_fill_of_that_part(drives: Geometry | None) -> None:
     """What was filled once is no spare, so the drives are purged, and everything else is filled anew after it."""
     fill = Fill(1, "128k")
+    writes = replace(WRITE, region_percent=72)
     part, other, whole = (
-        CampaignStep(StepKind.MEASURED, BARE, replace(WRITE, region_percent=percent)) for percent in (72, 85, 100)
+        CampaignStep(StepKind.MEASURED, BARE, replace(writes, region_percent=percent)) for percent in (72, 85, 100)
     )
     of_part = Build(BARE, PartialFill(1, "128k", 72))
     build, conditioned = preparation(None, part, fill, drives)
-    assert (build, conditioned) == (of_part, Precondition(BARE, part.what))
+    assert (build, conditioned) == (of_part, Precondition(BARE, writes))
     filled = ArrayCondition(BARE, of_part.fill).after(of_part).after(conditioned).used_for(part)
     assert preparation(filled, part, fill, drives) == ()
     for step in (other, whole, replace(whole, what=READ), CampaignStep(StepKind.ARRAY, BARE)):

@@ -542,6 +542,9 @@ class SimulatedMachine:
         if self.scene.worn and self.runs:
             log["critical_warning"] = 1
         serial = self.surroundings.serials[kname]
+        if self.runs and f"endurance:{serial}" in self.scene.trouble:  # 51.2 TB wear it by three per cent
+            log["percentage_used"] += 3
+            log["data_units_written"] += 100_000_000
         if self.runs and f"unread:{serial}" in self.scene.trouble:
             return {"smartctl": {"exit_status": 2, "messages": [{"string": "I/O error", "severity": "error"}]}}
         if self.runs and f"warm:{serial}" in self.scene.trouble:
