@@ -79,6 +79,7 @@ def least(rig: Inner) -> tuple[Counter[str], Counter[str]]:
     """How often each array must be built and conditioned for what was measured, by what it is used for."""
     built: Counter[str] = Counter()
     classes: dict[str, set[bool]] = defaultdict(set)
+    parts: dict[str, set[str]] = defaultdict(set)
     rebuilt: Counter[str] = Counter()
     searched = [str(record["geometry"]) for record in rig.records("searched")]  # each from its own purge
     # Stamps are not measured.
@@ -87,6 +88,8 @@ def least(rig: Inner) -> tuple[Counter[str], Counter[str]]:
         array = str(Geometry.parse(str(record["geometry"])).healthy)
         if record["kind"] in ("saturation", "loop"):  # each from its own purge
             built[array] += 1
+        elif workload(record).pattern.partition("_reg")[1]:  # each part of the range has a fill of its own
+            parts[array].add(workload(record).pattern)
         elif record["kind"] == "rebuild":  # none can follow another
             rebuilt[array] += 1
             classes[array].add(workload(record).is_random)
@@ -97,7 +100,8 @@ def least(rig: Inner) -> tuple[Counter[str], Counter[str]]:
         further = max(0, rebuilt[array] - 1)
         built[array] += 1 + further
         conditioned[array] += further
-    return built + Counter(searched) + Counter(stamped), conditioned + Counter(searched)
+    of_parts = Counter({array: len(found) for array, found in parts.items()})
+    return built + Counter(searched) + Counter(stamped) + of_parts, conditioned + Counter(searched) + of_parts
 
 
 def workload(record: Mapping[str, object]) -> Workload:

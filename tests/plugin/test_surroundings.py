@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 READS = '"randread", "4k", 8'
+WRITES, WRITES_ID = '"randwrite", "4k", 8', "randwrite_4k_qd8"
 SPEC = PRODUCT + promise(claim="steady_iops", at_least="1 IOPS")
 #: Ends when it is decided, and has no hours of conditioning.
 VISITS = """
@@ -198,3 +199,36 @@ def test_what_was_seen_is_in_the_record_of_a_measurement(inner: Inner) -> None:
     for each in measured["runs"]:
         assert [one["name"] for one in each["seen"]["drives"]] == each["members"]
         assert each["seen"]["array"]["device"]["counted"] == each["seen"]["array"]["device"]["asked"]
+
+
+def with_amplification(array: str) -> str:
+    return suite(f'default="{array}"', iops=("steady_iops", WRITES), flash=("write_amplification", WRITES))
+
+
+@pytest.mark.parametrize(("trouble", "failed"), [("flash", 0), ("flash amplified:SSDQ0003", 1)])
+@pytest.mark.parametrize("array", [RAID, DRIVES])
+def test_write_amplification_is_judged_by_the_drives_counts(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, array: str, trouble: str, failed: int
+) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", trouble)
+    inner.pytester.makepyfile(test_promise=with_amplification(array))
+    (inner.pytester.path / "acme.toml").write_text(SPEC + promise(claim="write_amplification", at_most="3"))
+    result = inner.run("--ssd-devices=lab:4", "--ssd-spec=acme.toml", "--ssd-protocol=quick")
+    result.assert_outcomes(passed=2 - failed, failed=failed)
+    case = inner.cases()[f"test_flash[{array}-{WRITES_ID}]"]
+    assert not failed or array == RAID or "SSDQ0003" in case.message
+
+
+@pytest.mark.parametrize(("trouble", "limit"), [("", "3"), ("flash unlogged:SSDQ0002", "3"), ("flash", "")])
+def test_unknown_write_amplification_is_skipped_with_the_reason(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, trouble: str, limit: str
+) -> None:
+    """Drives that do not count, one of them, and counts that nobody has read."""
+    monkeypatch.setenv("SIMULATED_TROUBLE", trouble)
+    inner.pytester.makepyfile(test_promise=with_amplification(DRIVES))
+    promised = promise(claim="write_amplification", at_most=limit) if limit else ""
+    (inner.pytester.path / "acme.toml").write_text(SPEC + promised)
+    inner.run("--ssd-devices=lab:4", "--ssd-spec=acme.toml", "--ssd-protocol=quick").assert_outcomes(
+        passed=1, skipped=1
+    )
+    assert "SSDQ0002" in inner.cases()[f"test_flash[{DRIVES}-{WRITES_ID}]"].message

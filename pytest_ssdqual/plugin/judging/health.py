@@ -13,9 +13,13 @@ from pytest_ssdqual.plugin.session.resume import ResumedRun
 from pytest_ssdqual.plugin.stash import QUALIFICATION, keep_evidence
 from pytest_ssdqual.qual.inspection.record import SelfTest
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
+from pytest_ssdqual.qual.spec.spec import Spec
+from pytest_ssdqual.qual.stats import wear
 from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.rig.campaign.campaign import Campaign
 from pytest_ssdqual.rig.drives import failed
+from pytest_ssdqual.rig.drives.failed import DriveFailures
+from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.health import self_test
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
@@ -65,10 +69,25 @@ def judge(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHealth:
     evidence = health.of_drives(
         str(Geometry(RaidLevel.DRIVE, len(found.findings))), found.findings, repr(found),
         spec=run.spec.key, protocol=run.protocol.name, acceptance=run.acceptance,
-        remarks=[f"{serial}: {sentence}" for serial, (sentence, is_defect) in repaired if not is_defect],
+        remarks=[
+            *(f"{serial}: {sentence}" for serial, (sentence, is_defect) in repaired if not is_defect),
+            *(f"{drive.name}: {worn}" for drive in drives if (worn := _endurance(drive, setup.failures, run.spec))),
+        ],
     )  # fmt: skip
     keep_evidence(request, evidence)
     return found
+
+
+def _endurance(drive: Drive, failures: DriveFailures, spec: Spec) -> str:
+    """Return what the wear of the run says about a drive's endurance; empty if it does not report wear and writes."""
+    before, now = failures.before.get(drive.path), failures.latest.get(drive.path)
+    if before is None or now is None or None in (before.percentage_used, now.percentage_used):
+        return ""
+    written = (now.data_written_bytes or 0) - (before.data_written_bytes or 0)
+    used, percent = before.percentage_used or 0, now.percentage_used or 0
+    if before.data_written_bytes is None or written <= 0 or percent < used:
+        return ""
+    return wear.endurance(used, percent, written, spec.of(drive.name).endurance_bytes)
 
 
 def self_test_of(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHealth:

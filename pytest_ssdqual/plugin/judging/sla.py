@@ -27,6 +27,7 @@ from pytest_ssdqual.qual.spec import spec as specs
 from pytest_ssdqual.qual.spec.claims import OF_ARRAYS, OF_GROWTH, Claim, Direction, Limit, Scope
 from pytest_ssdqual.qual.spec.promises import Relation
 from pytest_ssdqual.qual.spec.spec import Spec
+from pytest_ssdqual.qual.stats import wear
 from pytest_ssdqual.qual.stats.estimate import CannotJudge, Estimate, NotApplicable, TooFew, ratio
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
@@ -161,6 +162,8 @@ class Sla:
             raise pytest.UsageError(why)
         if claim in OF_ARRAYS and judged.subject.geometry.is_side_by_side:
             applicability.skip(f"{claim.label}: needs an array; {judged.subject.geometry} has no members")
+        if claim is Claim.WRITE_AMPLIFICATION and isinstance(judged, Measured) and (unknown := wear.unknown(judged)):
+            pytest.skip(f"{claim.label} of {judged.subject}: {unknown}")
         if claim.scope is Scope.PREDICTED and isinstance(judged, Measured):
             if no_law := self.spec.no_law(claim, (judged.geometry,), judged.workload):
                 pytest.skip(f"{claim.label}: {no_law}")

@@ -286,9 +286,12 @@ def _on_conditioned_drives(steps: Iterable[CampaignStep]) -> Steps:
     return tuple(sorted(found, key=place))
 
 
-def _of_pattern(pattern: str) -> tuple[bool, bool, str]:
-    """Sort key of an access pattern: uniform random first, then skewed ones, then sequential."""
-    return pattern.startswith("sequential"), pattern != "random", pattern
+def _of_pattern(pattern: str) -> tuple[bool, bool, bool, str]:
+    """Sort key of an access pattern: uniform random first, then skewed ones, then sequential.
+
+    Those of a part of the range come last: they have a fill of their own.
+    """
+    return "_reg" in pattern, pattern.startswith("sequential"), pattern != "random", pattern
 
 
 def _place(step: CampaignStep, *, turned: bool) -> tuple[object, ...]:

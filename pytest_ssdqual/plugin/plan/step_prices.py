@@ -15,6 +15,7 @@ from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops
 from pytest_ssdqual.qual.spec.claims import OF_RARE_EVENTS, TIMES_PER_HOUR, Claim
 from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import Fill, PartialFill
 from pytest_ssdqual.qual.spec.spec import DEFAULT, Spec
 from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.units import format_capacity, format_duration
@@ -144,7 +145,7 @@ class Prices:
         """Return the price of a preparation; members fail at once."""
         geometry = preparation.geometry
         if isinstance(preparation, Build):
-            return self.build(geometry, preparation.fill.passes)
+            return self.build(geometry, preparation.fill)
         if isinstance(preparation, Precondition):
             return self.precondition(geometry, preparation.workload)
         if isinstance(preparation, Assemble):
@@ -153,9 +154,10 @@ class Prices:
             return self.refresh(geometry, preparation.workload)
         return FREE
 
-    def build(self, geometry: Geometry, passes: int) -> StepCost:
+    def build(self, geometry: Geometry, fill: Fill) -> StepCost:
         """Return the cost of purge, creation and sequential fills."""
-        per_drive = passes * self.drive_bytes
+        share = fill.region_percent / 100 if isinstance(fill, PartialFill) else 1.0
+        per_drive = fill.passes * self.drive_bytes * share
         return StepCost(BUILD_S + per_drive / self._stream, per_drive * geometry.width)
 
     def precondition(self, geometry: Geometry, workload: Workload) -> StepPrice:

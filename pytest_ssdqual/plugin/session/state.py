@@ -28,6 +28,7 @@ from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.stop import unless_lost
 from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.spec import protocol as protocols
+from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
@@ -320,6 +321,7 @@ class BayRun:
             unit_bytes=found.spec.unit_bytes,
             promises_heat=found.spec.promises_heat,
             trace=found.settings.trace,
+            counts_media=partial(found.spec.is_promised, Claim.WRITE_AMPLIFICATION),
             left_s=self.budget.left_s if self.budget else unlimited,
         )
 

@@ -99,6 +99,18 @@ class OwnCount:
 
 
 @frozen
+class MediaCount:
+    """What a drive counted of its own writes to flash: in its life, or during one fio process."""
+
+    #: Bytes; pages if ``host`` is known.
+    written: int
+    #: Pages that were written for its hosts; None if what is written is known in bytes.
+    host: int | None = None
+    #: Resolution of ``written``.
+    step: int = 1
+
+
+@frozen
 class OpenFile:
     """A process that had a drive open during one fio process, and is none of this run."""
 
@@ -190,6 +202,8 @@ class DriveEnvironment:
     opened: tuple[OpenFile, ...] | None = None
     #: A test of its own that the drive ran at either reading: ``an extended self-test (40 % left)``; None: not known.
     self_test: str | None = None
+    #: None if it was not read, or the drive does not count.
+    media: MediaCount | None = None
 
 
 @frozen

@@ -61,7 +61,8 @@ LATENCY = Rounds(
 #: Write saturation: from the purged state, no fill.
 SATURATING = _cell(0, "4k")
 
-#: Optional workloads of write saturation (2.0): OLTP, and the composite of JESD219's sizes with uniform addresses.
+#: Optional workloads of write saturation (2.0): OLTP, and the composite of sizes and skewed addresses, which is the
+#: enterprise workload of JESD219: of the first 5 % of the range, of the next 15 %, and of the rest.
 #: The sequential options are left out: fio cannot end a sequential mix at a volume.
 OLTP = _cell(65, "8k")
 COMPOSITE = Workload(
@@ -71,6 +72,7 @@ COMPOSITE = Workload(
     read_percent=40,
     threads=THREADS,
     name="composite",
+    zones="50/5:30/15:20/80",
 )
 SATURATIONS = (SATURATING, OLTP, COMPOSITE)
 

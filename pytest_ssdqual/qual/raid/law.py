@@ -95,7 +95,7 @@ def _objections_to_growth(geometries: Sequence[Geometry], workload: Workload, st
     if geometries[0].is_side_by_side:
         return
     yield from _of_array(geometries[0], striping)
-    if workload.zipf or workload.fsync:
+    if workload.zipf or workload.zones or workload.fsync:
         yield f"{workload} does not keep all members busy alike, so no law says how it grows with their number"
     if geometries[0].has_parity and workload.writes:
         yield from _of_parity_writes(workload, striping.chunk_bytes)

@@ -107,6 +107,7 @@ class Claim(StrEnum):
     SUSTAINED_TEMPERATURE = "sustained_temperature", Unit.CELSIUS, AT_MOST, Scope.RUN
     THROTTLED_TIME = "throttled_time", Unit.PERCENT, AT_MOST, Scope.RUN, "time throttled by heat"
     REPLAY_PACE = "replay_pace", Unit.RATIO, AT_MOST, Scope.RUN, "duration of the replay over that of the trace"
+    WRITE_AMPLIFICATION = "write_amplification", Unit.RATIO, AT_MOST, Scope.RUN
     ARRAY_EFFICIENCY = "array_efficiency", Unit.PERCENT, AT_LEAST, Scope.PREDICTED
     TIMES_ONE_DRIVE = (
         "times_one_drive",
@@ -260,7 +261,7 @@ OF_HEAT = frozenset({Claim.SUSTAINED_TEMPERATURE, Claim.THROTTLED_TIME})
 
 #: Claims that are judged on what the machine and its drives report around a process, or on how long
 #: a replay takes; no further visit makes them surer.
-OF_COUNTERS = OF_HEAT | {Claim.WRITE_SPREAD_BETWEEN_MEMBERS, Claim.REPLAY_PACE}
+OF_COUNTERS = OF_HEAT | {Claim.WRITE_SPREAD_BETWEEN_MEMBERS, Claim.REPLAY_PACE, Claim.WRITE_AMPLIFICATION}
 
 #: Claims that compare an array with its members: drives side by side have none.
 OF_ARRAYS = frozenset({Claim.TIMES_ONE_DRIVE, Claim.WRITE_SPREAD_BETWEEN_MEMBERS})

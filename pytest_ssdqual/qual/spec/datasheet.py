@@ -35,8 +35,8 @@ QUANTITIES = {
 }
 #: Workload ids of profiles, which have a name instead of pattern and size.
 PROFILE = re.compile(
-    r"(?P<name>[a-z][a-z0-9]*)(?:_zipf\d+)?(?:_off\d+[kmg]?)?(?:_gap\d+[kmg]?)?(?:_reg\d+)?(?:_align\d+[kmg]?)?"
-    r"(?:_sync)?(?:_fsync\d+)?(?:_comp\d+)?(?:_dedup\d+)?(?:_x\d+)?(?:_s\d+)?_(?:t\d+x)?qd\d+"
+    r"(?P<name>[a-z][a-z0-9]*)(?:_zipf\d+)?(?:_zoned[\dx_]+\d)?(?:_off\d+[kmg]?)?(?:_gap\d+[kmg]?)?(?:_reg\d+)?"
+    r"(?:_align\d+[kmg]?)?(?:_sync)?(?:_fsync\d+)?(?:_comp\d+)?(?:_dedup\d+)?(?:_x\d+)?(?:_s\d+)?_(?:t\d+x)?qd\d+"
 )
 #: The geometry of one drive, alone or as each of several side by side.
 ONE_DRIVE = Geometry(RaidLevel.DRIVE, 1)

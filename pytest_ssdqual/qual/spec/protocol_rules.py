@@ -46,6 +46,13 @@ class Fill:
 
 
 @frozen
+class PartialFill(Fill):
+    """The same of a share of the range, from its beginning; the rest stays purged, as spare for the drive's own use."""
+
+    region_percent: int
+
+
+@frozen
 class PreconditionRule:
     """Writes before the first workload of a class (random, sequential), in steps, until the drives are steady."""
 

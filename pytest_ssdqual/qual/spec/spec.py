@@ -281,7 +281,8 @@ class Spec:
         """Limit in per cent of another workload's quantity on the same array, if promised so."""
         claim = Claim(claim)
         # A plan asks for thousands; to find the deciding promise takes the figures of the sheet.
-        if all(each.relative_to is None for each in self.promises_of(claim)):
+        related = (each for each in self.promises_of(claim) if each.relative_to)
+        if not any(each.matches(claim, geometry, workload, self.drive_class) for each in related):
             return None
         promise = self.deciding(claim, geometry, workload)
         return promise.relation if promise else None

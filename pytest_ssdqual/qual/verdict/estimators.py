@@ -22,7 +22,7 @@ from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.raid import scaling
 from pytest_ssdqual.qual.raid.geometry import PROTOCOLS, Geometry
 from pytest_ssdqual.qual.spec.claims import OF_GROWTH, OF_LATENCY, OF_NEIGHBOURS, TIMES_PER_HOUR, Claim, Scope
-from pytest_ssdqual.qual.stats import curves, latency, spread, thermal, throughput
+from pytest_ssdqual.qual.stats import curves, latency, spread, thermal, throughput, wear
 from pytest_ssdqual.qual.stats.estimate import (
     CONFIDENCE,
     USUAL,
@@ -206,6 +206,7 @@ OF_RUN: Mapping[Claim, Estimator[Measured]] = {
     Claim.WRITE_SPREAD_BETWEEN_MEMBERS: spread.of_writes,
     Claim.SUSTAINED_TEMPERATURE: thermal.sustained_temperature,
     Claim.THROTTLED_TIME: thermal.throttled_time,
+    Claim.WRITE_AMPLIFICATION: wear.write_amplification,
 }
 
 #: Claims about rare events, with a promised rate.

@@ -27,14 +27,17 @@ PATTERNS = {
 #: Form of the ids that ``Workload.parse`` reads, with the names of its fields; ids of profiles are different.
 ID = re.compile(
     r"(?P<rw>[a-z]+(?:\+[a-z]+)?)(?P<read_percent>\d+)?_(?P<bs>\d+[kmg]?)(?:_rnd(?P<random_percent>\d+))?"
-    r"(?:_zipf(?P<zipf>\d+))?(?:_off(?P<offset>\d+[kmg]?))?(?:_gap(?P<gap>\d+[kmg]?))?(?:_reg(?P<region_percent>\d+))?"
+    r"(?:_zipf(?P<zipf>\d+))?(?:_zoned(?P<zones>\d+x\d+(?:_\d+x\d+)+))?"
+    r"(?:_off(?P<offset>\d+[kmg]?))?(?:_gap(?P<gap>\d+[kmg]?))?(?:_reg(?P<region_percent>\d+))?"
     r"(?P<sync>_sync)?(?:_fsync(?P<fsync>\d+))?(?:_comp(?P<compressible_percent>\d+))?"
     r"(?:_dedup(?P<dedupe_percent>\d+))?(?:_on(?P<burst_s>\d+)s_idle(?P<idle_s>\d+)s)?"
     r"(?:_rate(?P<rate_iops>\d+))?(?:_rate(?P<rate_percent>\d+)pct)?(?:_s(?P<streams_per_drive>\d+))?"
     r"_(?:t(?P<threads>\d+)x)?qd(?P<qd_per_drive>\d+)(?:_beside_(?P<beside>.+))?"
 )
 #: Its fields that are no numbers.
-TEXTS = frozenset({"rw", "bs", "offset", "gap", "sync", "beside"})
+TEXTS = frozenset({"rw", "bs", "offset", "gap", "sync", "beside", "zones"})
+#: Form of ``Workload.zones``.
+ZONES = re.compile(r"[1-9]\d?/[1-9]\d?(?::[1-9]\d?/[1-9]\d?)+", re.ASCII)
 NAME = re.compile(r"[a-z][a-z0-9]*")
 #: fio cannot draw from Zipf's distribution at an exponent of exactly 1; beyond 5 it would use only one block.
 ZIPF_FORBIDDEN, ZIPF_MOST = 100, 500
@@ -104,9 +107,13 @@ class Workload:
     #: In a random pattern, the exponent of Zipf's distribution in hundredths (120 is fio's ``zipf:1.2``, which uses
     #: some blocks far more often than others); 0 for a uniform distribution.
     zipf: int = 0
+    #: In a random pattern, the skew of addresses in fio's spelling of ``zoned``: per cent of the I/Os and of the range,
+    #: for each zone from the beginning on (``50/5:30/15:20/80``: half of the I/Os in the first 5 %); empty for none.
+    zones: str = ""
     #: In a sequential pattern, bytes skipped after each transfer: a stride of ``bs`` + ``gap``.
     gap: str = "0"
-    #: Share of the target that is used, from its beginning.
+    #: Share of the target that is used, from its beginning. Writes to a part of drives begin with a purge and a fill of
+    #: that part, so the rest is spare for them.
     region_percent: int = 100
     #: Each write completes only when it would survive a loss of power (O_SYNC: with FUA, or followed by a flush).
     sync: bool = False
@@ -162,6 +169,8 @@ class Workload:
             raise ValueError(f"zipf goes with a pattern all of whose addresses are random, not with {self.rw}")
         if not 0 <= self.zipf <= ZIPF_MOST or self.zipf == ZIPF_FORBIDDEN:
             raise ValueError(f"zipf is 1 to {ZIPF_MOST} hundredths, but not {ZIPF_FORBIDDEN}; it is {self.zipf}")
+        if self.zones:
+            self._check_zones()
         if self.align != "0" and (not self.is_random or len(self.sizes) < 2 or self.smallest_bytes % self.align_bytes):
             raise ValueError(
                 f"align ({self.align}) divides the smallest size of a random mix of sizes, not {self.rw} {self.bs}"
@@ -170,6 +179,19 @@ class Workload:
             raise ValueError(f"a gap goes with sequential transfers of one size, not with {self.rw} {self.bs}")
         if not 0 < self.region_percent <= 100:
             raise ValueError(f"region_percent is 1 to 100, not {self.region_percent}")
+
+    def _check_zones(self) -> None:
+        if not self.is_random or self.random_percent < 100 or self.zipf:
+            raise ValueError(
+                f"zones go with a pattern all of whose addresses are random, and without zipf, not {self.rw}"
+            )
+        is_spelled = ZONES.fullmatch(self.zones)
+        shares = [list(map(int, zone.split("/"))) for zone in self.zones.split(":")] if is_spelled else []
+        if list(map(sum, zip(*shares, strict=True))) != [100, 100]:
+            raise ValueError(
+                f"zones are shares of the I/Os and of the range that add up to 100 % each, such as 50/5:30/15:20/80, "
+                f"not {self.zones!r}"
+            )
 
     def _check_writes(self) -> None:
         for name, most in (("fsync", 1_000_000), ("compressible_percent", 100), ("dedupe_percent", 100)):
@@ -230,6 +252,7 @@ class Workload:
         kind = self.name or f"{self.rw}{mix}_{self.bs}"
         random = "" if self.name or self.random_percent == 100 else f"_rnd{self.random_percent}"
         zipf = f"_zipf{self.zipf}" if self.zipf else ""
+        zipf += f"_{self._zoned}" if self.zones else ""
         offset = "" if self.offset == "0" else f"_off{self.offset}"
         gap = "" if self.gap == "0" else f"_gap{self.gap}"
         region = "" if self.region_percent == 100 else f"_reg{self.region_percent}"
@@ -255,7 +278,12 @@ class Workload:
             raise ValueError(f"{text!r} is not a workload; write e.g. randrw70_4k_qd8")
         stated = {name: value for name, value in found.groupdict().items() if value}
         given: dict[str, Any] = {name: value if name in TEXTS else int(value) for name, value in stated.items()}
+        given["zones"] = stated.get("zones", "").replace("x", "/").replace("_", ":")
         return cls(**{**given, "sync": "sync" in given})
+
+    @property
+    def _zoned(self) -> str:
+        return f"zoned{self.zones.replace('/', 'x').replace(':', '_')}"
 
     @property
     def sizes(self) -> tuple[tuple[int, int], ...]:
@@ -305,6 +333,7 @@ class Workload:
         """Return whether only size, mix, depth and alignment characterise it, as in data sheets."""
         more = (
             self.zipf,
+            self.zones,
             self.gap_bytes,
             self.sync,
             self.fsync,
@@ -327,7 +356,7 @@ class Workload:
     @property
     def is_skewed(self) -> bool:
         """Return whether some blocks are written far more often than others."""
-        return self.writes and (self.zipf > 0 or self.region_percent < 100)
+        return self.writes and (self.zipf > 0 or self.zones != "" or self.region_percent < 100)
 
     @property
     def pattern(self) -> str:
@@ -340,6 +369,7 @@ class Workload:
             return self.aggressor.pattern
         addresses = "random" if self.is_random else "sequential"
         zipf = f"_zipf{self.zipf}" if self.is_skewed and self.zipf else ""
+        zipf += f"_{self._zoned}" if self.is_skewed and self.zones else ""
         region = f"_reg{self.region_percent}" if self.is_skewed and self.region_percent < 100 else ""
         return f"{addresses}{zipf}{region}"
 

@@ -20,7 +20,7 @@ from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 ARRAY = re.compile(r"(?P<level>[a-z]+\d*)x(?P<width>\d+)(?P<state>-.*)?")
 #: ``randrw70_4k_off512_t4xqd32``; names of profiles have no size.
 WORKLOAD = re.compile(
-    r"(?P<rw>[a-z+]+\d*)_(?P<bs>\d+[kmgt]?)(?P<more>(?:_[a-z]+\d*[kmg]?)*)_(?:t(?P<t>\d+)x)?qd(?P<qd>\d+)"
+    r"(?P<rw>[a-z+]+\d*)_(?P<bs>\d+[kmgt]?)(?P<more>(?:_zoned[\dx_]+\d|_[a-z]+\d*[kmg]?)*)_(?:t(?P<t>\d+)x)?qd(?P<qd>\d+)"
 )
 #: Colours of pytest's TerminalWriter.
 COLOUR = {Finding.FAIL: "red", Finding.INCONCLUSIVE: "yellow", Finding.BOUNDED: "cyan", Finding.PASS: "green"}

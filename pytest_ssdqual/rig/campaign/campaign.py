@@ -257,7 +257,7 @@ class Campaign:
         """
         step = CampaignStep(StepKind.SEARCH, geometry, workload)
         # Conditioned for plain workloads: a search draws skewed ones again and again, each would begin with a purge.
-        plain = replace(step, what=replace(workload, zipf=0, region_percent=100))
+        plain = replace(step, what=replace(workload, zipf=0, zones="", region_percent=100))
 
         def now() -> Measured:
             try:

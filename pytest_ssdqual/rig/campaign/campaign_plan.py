@@ -23,7 +23,7 @@ from itertools import groupby
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import Fill
+from pytest_ssdqual.qual.spec.protocol_rules import Fill, PartialFill
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
@@ -322,7 +322,12 @@ def _fill_of(step: CampaignStep, fill: Fill) -> Fill:
         return Fill(step.what.fill_passes, step.what.fill_bs)
     if _is_read_back(step):
         return replace(fill, passes=max(1, fill.passes))
-    return FRESH if step.kind in (StepKind.SATURATION, StepKind.INTEGRITY) else fill
+    if step.kind in (StepKind.SATURATION, StepKind.INTEGRITY):
+        return FRESH
+    # Writes to a part of the range leave the rest purged (SNIA PTS, ActiveRange): filled once, it would not be spare.
+    if isinstance(step.what, Workload) and step.what.writes and step.what.region_percent < 100:
+        return PartialFill(fill.passes, fill.bs, step.what.region_percent)
+    return fill
 
 
 def _is_read_back(step: CampaignStep) -> bool:

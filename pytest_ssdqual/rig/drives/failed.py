@@ -66,7 +66,7 @@ class DriveFailures:
     #: What the kernel repaired of drives under load, by serial number: counts by counter, and its messages with theirs.
     repaired: dict[str, Counter[str]] = field(default_factory=dict)
     messages: dict[str, Counter[str]] = field(default_factory=dict)
-    #: SMART data that were read since the run began, after measurements that failed; by path.
+    #: SMART data that were read since the run began, after measurements that failed and to judge the health; by path.
     latest: dict[str, DriveHealth] = field(default_factory=dict)
 
     def worsened(self, drive: Drive, earlier: DriveHealth, now: DriveHealth) -> tuple[str, ...]:
@@ -181,6 +181,7 @@ def findings(machine: Machine, drives: Sequence[Drive], failures: DriveFailures)
             now = health.read(machine, [drive])[drive.path]
             _require_known(drive, earlier, now)
             since = failures.defects(drive, earlier, now)
+            failures.latest[drive.path] = now
         except RigError as error:
             if error.ends_run:
                 raise

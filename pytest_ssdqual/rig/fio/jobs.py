@@ -185,6 +185,8 @@ def _random(workload: Workload, area: _Area) -> Iterator[str]:
     if workload.zipf:
         # The favourite blocks are scattered over the range (fio's own hash of their ranks).
         yield f"--random_distribution=zipf:{workload.zipf / 100:g}"
+    if workload.zones:
+        yield f"--random_distribution=zoned:{workload.zones}"
     if workload.align_bytes:
         yield f"--blockalign={workload.align_bytes}"
     elif len(workload.sizes) > 1 and workload.smallest_bytes < PAGE_BYTES:

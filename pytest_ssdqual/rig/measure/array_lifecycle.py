@@ -10,12 +10,13 @@ from functools import partial
 from typing import NoReturn
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, Fill
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, Fill, PartialFill
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.rig.drives.failed import DriveFailed
 from pytest_ssdqual.rig.drives.survey import Drive, survey
 from pytest_ssdqual.rig.fio import acceptance, process
 from pytest_ssdqual.rig.fio import jobs as jobfile
+from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS
 from pytest_ssdqual.rig.guard import label, refusals
 from pytest_ssdqual.rig.guard.refusals import DrivesGone
@@ -195,7 +196,7 @@ def fill_up(setup: Setup, array: Array, fill: Fill, pattern: str = "") -> None:
 def _filled(setup: Setup, array: Array, fill: Fill, pattern: str) -> str:
     """Run one process that fills; return the name of its stored output."""
     fixed_time.require(setup, array, writes=True)
-    targets = array.targets
+    targets = [filled_part(target, fill) for target in array.targets]
     every_s = report_s(fill.passes * max(target.size_bytes for target in targets))
     jobs = array.drives_per_target
     job = jobfile.fill(targets, fill.passes, fill.bs, jobs=jobs, status_interval_s=every_s, pattern=pattern)
@@ -212,6 +213,14 @@ def _filled(setup: Setup, array: Array, fill: Fill, pattern: str) -> str:
         acceptance.accept_totals(finished.pieces(), done.status, done.errors, job.expectation, most=MOST_DOCUMENTS)
     drive_failure.reading_after(setup, array, before)  # whatever the kernel repaired meanwhile
     return raw
+
+
+def filled_part(target: JobTarget, fill: Fill) -> JobTarget:
+    """Return the part of a target that is filled: no byte behind what a workload with this region uses."""
+    if not isinstance(fill, PartialFill):
+        return target
+    size_bytes = target.size_bytes * fill.region_percent // 100 // jobfile.PAGE_BYTES * jobfile.PAGE_BYTES
+    return replace(target, size_bytes=size_bytes, is_part=True)
 
 
 def report_s(size_bytes: int) -> int:

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from typing import TypeVar
 
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.measured.environment import StripeCache
+from pytest_ssdqual.qual.measured.environment import ProcessEnvironment, StripeCache
 from pytest_ssdqual.qual.measured.result_records import MeasuredRecord
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.records import shallow
@@ -75,6 +75,7 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
     if window.volume_bytes is None:  # a volume takes as long as it takes, usually much less than the limit
         setup.require_time(seconds, f"{workload} on {array.geometry}")
     job = _job(setup, array, workload, window)
+    with_media = _media_counts(setup, array, workload, kind)
     before = drive_failure.reading_before(setup, array, is_measured=kind not in PREPARATIONS)
     with drive_failure.attributed(setup, array, before, str(workload), kind) as files:
         raw, finished, stripes = record_run(
@@ -96,7 +97,7 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
         window_s=window_s,
         rounds=window.rounds,
         raw=raw,
-        seen=environment.between(array, before, after, workload, result, stripes),
+        seen=with_media(environment.between(array, before, after, workload, result, stripes)),
         parts=parts,
         reports=result.of_target,
         is_heat_promised=setup.promises_heat(array.geometry, workload),
@@ -104,6 +105,17 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
     )
     environment.note(setup.logbook, measured_run, kind)
     return measured_run
+
+
+def _media_counts(
+    setup: Setup, array: Array, workload: Workload, kind: str
+) -> Callable[[ProcessEnvironment], ProcessEnvironment]:
+    """Return what adds the growth of the drives' counts of their writes to flash, which are read now if needed."""
+    if kind in PREPARATIONS or not (workload.writes and setup.counts_media(array.geometry, workload)):
+        return lambda seen: seen
+    from pytest_ssdqual.rig.health import media_count
+
+    return media_count.begun(setup.machine, array.members)
 
 
 def _counted(workload: Workload, window: ProcessWindow, result: FioResult, elapsed_s: float) -> tuple[FioResult, float]:

@@ -100,12 +100,15 @@ def conditioning(workload: Workload, unit_bytes: int | None = None) -> Workload:
     writes = Workload("randwrite" if workload.is_random else "write", str(size), CONDITIONING_DEPTH)
     if not workload.is_skewed:
         return writes
-    return replace(writes, zipf=workload.zipf, region_percent=workload.region_percent)
+    return replace(writes, zipf=workload.zipf, zones=workload.zones, region_percent=workload.region_percent)
 
 
 def least_capacities(demanded: float, writes: Workload) -> float:
-    """Return the capacities that are written before a drive may be found settled; ``demanded`` by the protocol."""
-    return max(demanded, SKEWED_CAPACITIES) if writes.is_skewed else demanded
+    """Return the capacities that are written before a drive may be found settled; ``demanded`` by the protocol.
+
+    Uniform writes to a part of the range, the rest of which is purged, settle as those to a smaller drive.
+    """
+    return max(demanded, SKEWED_CAPACITIES) if writes.zipf or writes.zones else demanded
 
 
 class _Course(Interface):

@@ -113,6 +113,8 @@ class Setup:
     promises_heat: Callable[[Geometry, Workload], bool] = lambda geometry, workload: False
     #: The trace of replays.
     trace: Trace | None = None
+    #: True if the drives' counts of their writes to flash are read.
+    counts_media: Callable[[Geometry, Workload], bool] = lambda geometry, workload: False
     #: Seconds of the run's time budget that are left.
     left_s: Callable[[], float] = unlimited
 

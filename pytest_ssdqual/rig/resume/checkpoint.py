@@ -127,7 +127,8 @@ def after(before: Checkpoint | None, kind: str, facts: Mapping[str, Any]) -> Che
         if kind in ("array_planned", "array_created") and facts.get("of_drives"):
             return _assembled(before, facts)
         if kind == "array_created":
-            return _created(facts)
+            # What was filled in part is not as a fill of the protocol leaves it.
+            return None if facts["fill"].get("region_percent") else _created(facts)
         return STEPS[kind](before, facts) if before and kind in STEPS else None
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         return None  # an unreadable record may be of any change

@@ -127,6 +127,7 @@ def test_the_composite_has_the_sizes_of_jesd219() -> None:
     shares = dict(snia.COMPOSITE.sizes)
     assert (shares[4096], shares[512], sum(shares.values()), len(shares)) == (67, 4, 100, 12)
     assert snia.COMPOSITE.read_fraction == 0.4
+    assert str(snia.COMPOSITE) == "composite_zoned50x5_30x15_20x80_t4xqd32"
 
 
 def test_snia_latency_has_one_io_at_a_time_in_nine_cells() -> None:

@@ -125,6 +125,7 @@ def test_growth_has_a_law_where_all_widths_split_alike(arrays: str, size: str, c
         (Workload("randread", "4k/99:512k/1", 8, name="mix"), True, True),
         (Workload("randwrite", "4k", 8, region_percent=10), False, True),
         (Workload("randwrite", "4k", 8, zipf=120), False, False),
+        (Workload("randwrite", "4k", 8, zones="50/5:50/95"), False, False),
         (Workload("randwrite", "4k", 8, fsync=32), False, False),
     ],
 )

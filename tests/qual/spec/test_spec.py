@@ -134,7 +134,7 @@ def test_defaults_promise_only_what_holds_for_every_ssd() -> None:
     of_shapes = {Claim.QD_KNEE, Claim.QD_LATENCY_KNEE, Claim.QD_DEPENDENCE, Claim.MIX_RISE, Claim.BALANCED_GAIN}
     # A read that takes its turn has any rate beside a neighbour: it is what the drive's writes leave.
     of_shapes.add(Claim.NEIGHBOUR_IOPS)
-    assert silent == {*of_shapes, Claim.ARRAY_EFFICIENCY, *OF_HEAT, *of_lots}
+    assert silent == {*of_shapes, Claim.ARRAY_EFFICIENCY, Claim.WRITE_AMPLIFICATION, *OF_HEAT, *of_lots}
     with pytest.raises(ValueError, match="a valid Claim"):
         spec.default().limit("speed", RAID0, READ)
 

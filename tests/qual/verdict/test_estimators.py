@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders.strategies import histogram, interval, run, seen, seen_drive, side_by_side, visited
 
-from pytest_ssdqual.qual.measured.environment import Traffic
+from pytest_ssdqual.qual.measured.environment import MediaCount, Traffic
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
@@ -101,6 +101,21 @@ WORN = Measured((replace(run([9_000] * 5, geometry="raid0x2", workload=WRITE), s
 ONCE = run([1_000] * 5)
 NIGHT = Replay("0" * 64, 200, ONCE.ios, 1.6 * ONCE.seconds, 4096, 0)
 REPLAYED = Measured((replace(ONCE, workload=replace(ONCE.workload, threads=8, replay=NIGHT)),) * 2)
+#: Each member wrote three bytes to flash for each one that it got.
+AMPLIFIED = Measured(
+    (
+        replace(
+            WORN.runs[0],
+            seen=seen(
+                [
+                    replace(each, media=MediaCount(3 * each.device.counted.write_bytes))
+                    for each in COUNTED
+                    if each.device.counted
+                ]
+            ),
+        ),
+    )
+)
 #: Something of each kind that every claim of a scope can be judged on.
 ONE_DRIVE = Estimate(100_000, 99_000, 101_000, 5, Unit.IOPS)
 EVIDENCE: dict[Scope, list[Judgeable]] = {
@@ -142,6 +157,7 @@ FIGURES = {
     Claim.WRITE_SPREAD_BETWEEN_MEMBERS: 1.25,
     Claim.SETTINGS_GAIN: 1.25,
     Claim.REPLAY_PACE: 1.25,
+    Claim.WRITE_AMPLIFICATION: 3,
     Claim.BATHTUB_DEPTH: 4_000 / 6_000,
     Claim.MIX_RISE: 4_000 / 9_000,
     Claim.BALANCED_GAIN: 4_000 / 9_000,
@@ -168,6 +184,7 @@ def fitting(claim: Claim) -> Judgeable:
         Claim.WRITE_SPREAD_BETWEEN_MEMBERS: WORN,
         Claim.SETTINGS_GAIN: Sweep((lawful("raid5x4"), lawful("raid5x4-t8", 1.25))),
         Claim.REPLAY_PACE: REPLAYED,
+        Claim.WRITE_AMPLIFICATION: AMPLIFIED,
     }
     return by_claim.get(claim, DEPTHS if claim.scope is Scope.CURVE else EVIDENCE[claim.scope][0])
 

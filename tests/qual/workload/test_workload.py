@@ -76,6 +76,11 @@ EVERYTHING = Workload(
     [
         (EVERYTHING, "randrw30_64k_zipf120_off4k_reg10_sync_fsync8_comp50_dedup25_qd16"),
         (Workload("read", "128k", 4, gap="64KiB"), "read_128k_gap64k_qd4"),
+        (Workload("randwrite", "4k", 8, zones="50/5:30/15:20/80"), "randwrite_4k_zoned50x5_30x15_20x80_qd8"),
+        (
+            Workload("randrw", "8k", 1, 70, zones="90/10:10/90", offset="4k", threads=4),
+            "randrw70_8k_zoned90x10_10x90_off4k_t4xqd1",
+        ),
         (Workload("write", "4k", 1, sync=True, streams_per_drive=2), "write_4k_sync_s2_qd1"),
         (Workload("randread", "4k", 8, region_percent=1, threads=4), "randread_4k_reg1_t4xqd8"),
         (Workload("randwrite", "4k", 8, fsync=1), "randwrite_4k_fsync1_qd8"),
@@ -118,6 +123,14 @@ def test_a_record_with_another_type_in_it_is_none(name: str, value: object) -> N
         ({"rw": "randread", "zipf": 120, "random_percent": 50}, "zipf goes with a pattern all of whose"),
         ({"rw": "randread", "zipf": 100}, "but not 100"),
         ({"rw": "randread", "zipf": -1}, "zipf is 1 to 500"),
+        ({"rw": "read", "zones": "50/5:50/95"}, "zones go with a pattern all of whose"),
+        ({"rw": "randread", "zones": "50/5:50/95", "zipf": 120}, "without zipf"),
+        ({"rw": "randread", "zones": "50/5:50/95", "random_percent": 50}, "zones go with a pattern all of whose"),
+        ({"rw": "randread", "zones": "50/5:50/90"}, "add up to 100 %"),
+        ({"rw": "randread", "zones": "60/5:50/95"}, "add up to 100 %"),
+        ({"rw": "randread", "zones": "100/100"}, "add up to 100 %"),
+        ({"rw": "randread", "zones": "0/5:100/95"}, "add up to 100 %"),
+        ({"rw": "randread", "zones": "50/5:50/95\nexec_prerun=x"}, "add up to 100 %"),
         ({"rw": "randread", "gap": "4k"}, "a gap goes with sequential transfers"),
         ({"rw": "read", "gap": "4k\nexec_prerun=x"}, "is not a size"),
         ({"rw": "randread", "region_percent": 0}, "region_percent is 1 to 100"),
@@ -136,7 +149,10 @@ def test_dimensions_that_make_no_sense_are_refused(more: dict[str, Any], why: st
         Workload(**{"bs": "4k", "qd_per_drive": 8, **more})
 
 
-@pytest.mark.parametrize("more", [{"zipf": 120}, {"region_percent": 99}, {"sync": True}, {"burst_s": 5, "idle_s": 5}])
+@pytest.mark.parametrize(
+    "more",
+    [{"zipf": 120}, {"zones": "50/5:50/95"}, {"region_percent": 99}, {"sync": True}, {"burst_s": 5, "idle_s": 5}],
+)
 def test_only_what_figures_are_published_of_is_usual(more: dict[str, Any]) -> None:
     assert not Workload("randwrite", "4k", 8, **more).is_usual
     assert Workload("randwrite", "4k", 8, offset="512").is_usual
@@ -162,6 +178,7 @@ def test_a_mix_of_sizes_may_be_aligned_on_sectors() -> None:
         ("randwrite_4k_zipf120_qd8", "random_zipf120"),
         ("randrw70_4k_zipf80_reg50_qd8", "random_zipf80_reg50"),
         ("randread+randwrite_4k_reg5_qd8", "random_reg5"),
+        ("randrw40_4k_zoned50x5_50x95_qd8", "random_zoned50x5_50x95"),
         ("write_128k_reg10_qd8", "sequential_reg10"),
     ],
 )
@@ -171,7 +188,7 @@ def test_pattern_is_what_a_drive_is_conditioned_for(workload: str, pattern: str)
     assert found.is_skewed == ("_" in pattern)
 
 
-@pytest.mark.parametrize("rest", ["_zipf120_qd8", "_reg10_qd8", "_zipf120_reg10_qd1"])
+@pytest.mark.parametrize("rest", ["_zipf120_qd8", "_zoned50x5_50x95_qd8", "_reg10_qd8", "_zipf120_reg10_qd1"])
 def test_skewed_reads_have_the_pattern_of_uniform_ones(rest: str) -> None:
     reads = Workload.parse(f"randread_4k{rest}")
     assert reads.pattern == "random"

@@ -80,9 +80,16 @@ def test_two_arrays_and_two_claims_have_tables_of_their_own(claimed: Claimed) ->
 
 def test_one_mix_at_several_loads_is_a_table_of_depths_and_threads(claimed: Claimed) -> None:
     found = cell(claimed, 65, "8k", 0)
-    names = [(threads, depth, f"composite_t{threads}xqd{depth}") for threads in (32, 4, 1) for depth in (16, 2)]
+    names = [
+        (threads, depth, f"composite_zoned50x5_50x95_t{threads}xqd{depth}")
+        for threads in (32, 4, 1)
+        for depth in (16, 2)
+    ]
     cells = [replace(found, value=threads * depth, workloads=(name,)) for threads, depth, name in names]
-    plain = [replace(each, workloads=(each.workloads[0].replace("composite", "randrw65_8k"),)) for each in cells]
+    plain = [
+        replace(each, workloads=(each.workloads[0].replace("composite_zoned50x5_50x95", "randrw65_8k"),))
+        for each in cells
+    ]
     for loads in (cells, plain):
         assert drawn(*loads)[1:4] == [
             "  depth/threads  TC1  TC4  TC32",

@@ -20,7 +20,7 @@ from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import Fill, PreconditionRule, VisitRule
+from pytest_ssdqual.qual.spec.protocol_rules import Fill, PartialFill, PreconditionRule, VisitRule
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign import Campaign
@@ -487,3 +487,38 @@ def test_drives_whose_data_are_read_back_may_be_some_of_those_that_were_filled()
     assert fewer == Assemble(some.geometry)
     standing = ArrayCondition(BARE, fill).after(build).after(fewer)
     assert preparation(standing, some, fill, BARE) == ()
+
+
+@pytest.mark.parametrize("drives", [BARE, None])
+def test_writes_to_a_part_of_the_range_begin_with_a_fill_of_that_part(drives: Geometry | None) -> None:
+    """What was filled once is no spare, so the drives are purged, and everything else is filled anew after it."""
+    fill = Fill(1, "128k")
+    writes = replace(WRITE, region_percent=72)
+    part, other, whole = (
+        CampaignStep(StepKind.MEASURED, BARE, replace(writes, region_percent=percent)) for percent in (72, 85, 100)
+    )
+    of_part = Build(BARE, PartialFill(1, "128k", 72))
+    build, conditioned = preparation(None, part, fill, drives)
+    assert (build, conditioned) == (of_part, Precondition(BARE, writes))
+    filled = ArrayCondition(BARE, of_part.fill).after(of_part).after(conditioned).used_for(part)
+    assert preparation(filled, part, fill, drives) == ()
+    for step in (other, whole, replace(whole, what=READ), CampaignStep(StepKind.ARRAY, BARE)):
+        first = preparation(filled, step, fill, drives)[0]
+        assert isinstance(first, Build)
+        assert first.fill == (PartialFill(1, "128k", 85) if step is other else fill)
+
+
+def test_reads_of_a_part_of_the_range_use_the_fill_of_the_whole() -> None:
+    reads = CampaignStep(StepKind.MEASURED, BARE, replace(READ, region_percent=72))
+    assert preparation(None, reads, Fill(1, "1m"), BARE)[0] == Build(BARE, Fill(1, "1m"))
+
+
+def test_parts_of_the_range_are_filled_once_each_and_last() -> None:
+    loads = [replace(WRITE, region_percent=percent) for percent in (72, 100, 85)]
+    steps = [CampaignStep(StepKind.MEASURED, BARE, each) for each in (*loads, READ, STREAM)]
+    planned = CampaignPlan.of(in_order(steps, ON_DRIVES), ON_DRIVES)
+    builds = [each.fill for todo, _ in planned.prepared() for each in todo if isinstance(each, Build)]
+    assert builds == [
+        ON_DRIVES.fill,
+        *(PartialFill(ON_DRIVES.fill.passes, ON_DRIVES.fill.bs, each) for each in (72, 85)),
+    ]

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.fakes import real_fio
 
+from pytest_ssdqual.qual.methods import snia
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.fio import output
 from pytest_ssdqual.rig.fio.jobs import JobEnd, JobTarget, measurement, streams
@@ -301,6 +302,16 @@ def test_zipf_has_favourites(tmp_path: Path) -> None:
         shares.append(Counter(each.offset for each in done).most_common(1)[0][1] / len(done))
     skewed, even = shares
     assert skewed > 0.1 > 10 * even
+
+
+def test_zones_have_their_share_of_the_transfers(tmp_path: Path) -> None:
+    """The enterprise workload of JESD219, with jobs that share the zones."""
+    target = real_fio.image(tmp_path, 64 * MIB)
+    workload = replace(snia.COMPOSITE, rw="randread", read_percent=None, threads=2, qd_per_drive=2)
+    done = real_fio.transfers(measurement(workload, [target], 1, 1), tmp_path, ["--rate_iops=5000"])
+    ends = [sum(each.offset < share * target.size_bytes for each in done) / len(done) for share in (0.05, 0.2)]
+    assert len(done) > 400
+    assert ends == pytest.approx([0.5, 0.8], abs=0.12)
 
 
 def test_written_data_compress_and_repeat_as_asked(tmp_path: Path) -> None:

@@ -7,14 +7,19 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.builders.drives import named
 from support.builders.measuring import setup_of
 from support.fakes.scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, Fill, PartialFill
+from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign_plan import FRESH
 from pytest_ssdqual.rig.drives.survey import Drive
+from pytest_ssdqual.rig.fio import jobs
+from pytest_ssdqual.rig.fio.jobs import JobEnd, JobTarget
 from pytest_ssdqual.rig.guard import label
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, RigError
 from pytest_ssdqual.rig.md import mdadm
@@ -179,3 +184,17 @@ def test_drives_are_labelled_between_purge_and_build(
     setup = setup_of(book, protocol, machine=ScriptedMachine(), held=held)
     array_lifecycle.build(setup, Geometry.parse(name), FRESH)
     assert order == did
+
+
+@given(st.integers(1 << 15, 1 << 40), st.integers(1, 99), st.sampled_from(["4k", "16k"]))
+def test_a_part_is_filled_exactly_as_far_as_it_is_used(sectors: int, percent: int, bs: str) -> None:
+    """No byte behind it, or the spare would be none, and no byte that conditioning or the workload uses is left out."""
+    target = JobTarget("/dev/sdx", 512 * sectors, 1 << 20)
+    part = array_lifecycle.filled_part(target, PartialFill(1, "128k", percent))
+    workload = Workload("randwrite", bs, 8, region_percent=percent)
+    ((_, options),) = jobs.streams(workload, target, 1, JobEnd(10))
+    used = next(int(option.removeprefix("--size=")) for option in options if option.startswith("--size="))
+    assert part.begin_bytes == target.begin_bytes
+    assert 0 <= part.size_bytes - used < workload.smallest_bytes
+    assert part.size_bytes <= target.size_bytes * percent / 100
+    assert array_lifecycle.filled_part(target, Fill(1, "128k")) == target

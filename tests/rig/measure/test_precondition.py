@@ -17,7 +17,7 @@ from support.fakes.logbook import Logbook
 
 from pytest_ssdqual.qual.measured.interval import Interval, merged
 from pytest_ssdqual.qual.measured.run import Run
-from pytest_ssdqual.qual.methods import toms_s3500, toms_s3700
+from pytest_ssdqual.qual.methods import snia, toms_s3500, toms_s3700
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.protocol_rules import MeasureRule, PreconditionRule
@@ -43,6 +43,7 @@ ZIPF = replace(WRITE, zipf=120)
         (Workload("randwrite", "512/90:4k/10", 1, name="small"), "randwrite_4k_qd8"),
         (Workload.parse("randrw70_4k_zipf120_reg50_sync_qd1"), "randwrite_4k_zipf120_reg50_qd8"),
         (Workload.parse("randread_4k_zipf120_qd1"), "randwrite_4k_qd8"),
+        (snia.COMPOSITE, "randwrite_4k_zoned50x5_30x15_20x80_qd8"),
         (Workload.parse("write_128k_reg10_qd1"), "write_128k_reg10_qd8"),
     ],
     ids=str,

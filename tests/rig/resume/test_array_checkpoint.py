@@ -390,3 +390,11 @@ def test_an_array_of_other_drives_is_not_assembled_of_these() -> None:
     planned, standing = assembled()
     other = [record(each.kind, **{**each.facts, "members": ["S1", "S9"]}) for each in (planned, standing)]
     assert left_after([*DRIVES, *other, stopped()]) is None
+
+
+def test_drives_that_were_filled_in_part_are_not_re_adopted() -> None:
+    """Nothing else may take them for filled, and what the part was is not in a checkpoint."""
+    ended = [filled("drivex3"), counted(uuid="")]
+    fill = {"passes": 2, "bs": "128k", "region_percent": 72}
+    assert left_after([*created("drivex3", ""), *ended])
+    assert left_after([*created("drivex3", "", fill=fill), *ended]) is None

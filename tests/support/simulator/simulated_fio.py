@@ -28,7 +28,7 @@ from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.machine.machine import Completed
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import fixed_time
+from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time
 from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
 from pytest_ssdqual.rig.measure.session import Setup
 from support.builders import fio_documents
@@ -282,7 +282,7 @@ class UnderWay:
 def filling(array: Array, fill: Fill) -> UnderWay:
     """The process that fills an array, or drives side by side: one report, at its end."""
     seconds, transfer = 10.0, parse_size(fill.bs)
-    written = [fill.passes * target.size_bytes for target in array.targets]
+    written = [fill.passes * array_lifecycle.filled_part(target, fill).size_bytes for target in array.targets]
     parts = [
         [Interval(0.0, seconds, 0, ios, 0, size, histogram(0, 0.0), histogram(ios, 1e6))]
         for size in written

@@ -49,7 +49,7 @@ from pytest_ssdqual.rig.fio import engine_limits, process, stamped_io
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.load import Load, LoadTrial
 from pytest_ssdqual.rig.guard import label, lease, shared_paths
-from pytest_ssdqual.rig.health import health, inspection, locking, self_test, write_counters
+from pytest_ssdqual.rig.health import health, inspection, locking, media_count, self_test, write_counters
 from pytest_ssdqual.rig.integrity import drive_cuts, drive_power, power_cut
 from pytest_ssdqual.rig.integrity.power_cut import PowerSwitch
 from pytest_ssdqual.rig.machine import facts, local, ssh
@@ -521,6 +521,8 @@ class SimulatedMachine:
             return os.environ.get("SIMULATED_LIMITS", "")
         if script == health.SCRIPT:
             return "".join(f"{json.dumps(self._smart(path))}\n" for path in arguments[1::2])
+        if script == media_count.SCRIPT:
+            return self.surroundings.media_counts(arguments[::3])
         if script == locking.SCRIPT:
             return "".join(map(self._locking, arguments[::3]))
         if script == inspection.SCRIPT:
@@ -586,6 +588,9 @@ class SimulatedMachine:
         if self.scene.worn and self.runs:
             log["critical_warning"] = 1
         serial = self.surroundings.serials[kname]
+        if self.runs and f"endurance:{serial}" in self.scene.trouble:  # 51.2 TB wear it by three per cent
+            log["percentage_used"] += 3
+            log["data_units_written"] += 100_000_000
         if self.runs and f"unread:{serial}" in self.scene.trouble:
             return {"smartctl": {"exit_status": 2, "messages": [{"string": "I/O error", "severity": "error"}]}}
         if self.runs and f"warm:{serial}" in self.scene.trouble:

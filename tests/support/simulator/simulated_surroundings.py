@@ -22,6 +22,7 @@ from pytest_ssdqual.qual.measured.environment import Traffic, total
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.raid.geometry import Geometry, loads
 from pytest_ssdqual.qual.validity.drive_failure import FailureAttribution, FailureOrigin
+from pytest_ssdqual.rig.health import media_count
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.observe import drive_failure, environment
 from pytest_ssdqual.rig.observe.kernel_log import PICK
@@ -260,6 +261,21 @@ class Surroundings:
         if self.serials.get(kname) in self._about("hot"):
             answer |= {"temperature": 358, "critical_warning": 2}
         return json.dumps(answer, indent=2)
+
+    def media_counts(self, knames: Sequence[str]) -> str:
+        """Logs C0h of drives that write twice to flash what they get, or five times: ``flash amplified:SERIAL``.
+
+        ``unlogged:SERIAL`` refuses the log.
+        """
+        lines = []
+        for kname in knames:
+            serial = self.serials.get(kname)
+            factor = 5 if serial in self._about("amplified") else 2
+            written = 77_777 + factor * self.counted.get(kname, NOTHING).write_bytes
+            log = written.to_bytes(16, "little") + bytes(480) + media_count.OCP_GUID
+            is_read = "flash" in self.trouble and serial not in self._about("unlogged")
+            lines += [f"=={kname}", f"c0 {log.hex() if is_read else ''}", *([] if is_read else ["ca "])]
+        return "\n".join([*lines, ""])
 
     def _about(self, word: str) -> list[str]:
         return [each.partition(":")[2] for each in self.trouble if each.partition(":")[0] == word]
