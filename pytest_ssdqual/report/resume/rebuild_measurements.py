@@ -101,7 +101,6 @@ class Shelf:
             read = reader.whole()
         except (OSError, EOFError, zlib.error, InvalidMeasurement) as error:
             raise Forgotten(f"{raw} is damaged: {error}") from error
-        read = output.at_rate(read, workload)
         if workload.burst_s:
             read = output.of_bursts(read, noted.window_s)
         parts, part_reports = output.of_drives(read, geometry)

@@ -12,10 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.measured import open_loop
 from pytest_ssdqual.qual.measured.interval import Interval, Spell, merged
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.fio import intervals as counters
 from pytest_ssdqual.rig.fio import status_stream
 from pytest_ssdqual.rig.fio.intervals import IoDirection, Snapshot
@@ -94,25 +92,6 @@ def of_bursts(result: FioResult, seconds: float) -> FioResult:
         result, seconds=seconds, intervals=joined(result.intervals), parts=tuple(map(joined, result.parts)),
         reports=tuple(map(spells, result.reports)),
     )  # fmt: skip
-
-
-def at_rate(result: FioResult, workload: Workload) -> FioResult:
-    """Return the result of a workload at a rate with latencies from the intended starts; see ``open_loop``."""
-    if not workload.rate_iops:
-        return result
-    gap_ns = 1e9 / workload.job_rate
-
-    def corrected(intervals: Sequence[Interval]) -> tuple[Interval, ...]:
-        reads, writes = (
-            open_loop.from_intended_starts(latencies, gap_ns)
-            for latencies in zip(*(each.latencies for each in intervals), strict=True)
-        )
-        return tuple(
-            replace(each, read_latency=read, write_latency=write)
-            for each, read, write in zip(intervals, reads, writes, strict=True)
-        )
-
-    return replace(result, intervals=corrected(result.intervals), parts=tuple(map(corrected, result.parts)))
 
 
 class StatusReader:

@@ -124,7 +124,6 @@ def _counted(workload: Workload, window: ProcessWindow, result: FioResult, elaps
     With pauses that is the time of all bursts together. fio reports the run time of one of them, so that a process
     which lacks the last ones is found by the time that it took.
     """
-    result = output.at_rate(result, workload)
     if window.volume_bytes is not None:
         return result, min(window.window_s, result.seconds)
     if window.shares:

@@ -62,6 +62,19 @@ def test_gain_of_the_best_settings_of_md(shares: Mapping[str, float], best: str,
     assert best in found.basis
 
 
+def test_latency_at_a_rate_is_between_real_and_intended_starts() -> None:
+    """A job that begins an I/O each ms waits 100 ms for one in a thousand: a tenth begin late, and fio counts one."""
+    slow = replace(run([1000] * 5), workload=Workload("randread", "4k", 1, rate_iops=1000))
+    found = LatencyHistogram.from_bins({100_000: 999, 100_000_000: 1})
+    slow = replace(slow, intervals=tuple(replace(each, read_latency=found) for each in slow.intervals))
+    rated, closed = Measured((slow,)), Measured((replace(slow, workload=Workload("randread", "4k", 1)),))
+    for claim in (Claim.P99_LATENCY, Claim.MEAN_LATENCY):
+        by_fio, estimated = estimate(claim, closed), estimate(claim, rated)
+        assert estimated.value > 5 * by_fio.value
+        assert estimated.low == by_fio.low
+        assert estimated.high > estimated.value > by_fio.high
+
+
 @pytest.mark.parametrize("arrays", [("raid5x4-s256", "raid5x4-s512"), ("raid5x4", "raid5x5-s256"), ("raid5x4",)])
 def test_settings_are_compared_with_those_of_the_protocol(arrays: Sequence[str]) -> None:
     with pytest.raises(NotApplicable):
@@ -97,6 +110,8 @@ MANY = Measured((replace(run([400_000] * 5, workload=MIX), seen=COOL),))
 #: Two members, one of which was written to a quarter more.
 COUNTED = [seen_drive(f"S{each}", Traffic(0, ios, 0, 4096 * ios), None) for each, ios in enumerate((10_000, 8_000))]
 WORN = Measured((replace(run([9_000] * 5, geometry="raid0x2", workload=WRITE), seen=seen(COUNTED)),))
+#: Drives that keep a rate of 1,000 I/Os a second.
+RATED = Measured((replace(run([1_000] * 5), workload=Workload("randread", "4k", 8, rate_iops=1000)),))
 #: Two replays of a trace whose I/Os were due in four fifths of their time.
 ONCE = run([1_000] * 5)
 NIGHT = Replay("0" * 64, 200, ONCE.ios, 1.6 * ONCE.seconds, 4096, 0)
@@ -155,6 +170,7 @@ FIGURES = {
     Claim.FASTEST_SECOND: 400_000 * 4096,
     Claim.FASTEST_TO_SLOWEST_SECOND: 1,
     Claim.WRITE_SPREAD_BETWEEN_MEMBERS: 1.25,
+    Claim.RATE_KEPT: 100,
     Claim.SETTINGS_GAIN: 1.25,
     Claim.REPLAY_PACE: 1.25,
     Claim.WRITE_AMPLIFICATION: 3,
@@ -184,6 +200,7 @@ def fitting(claim: Claim) -> Judgeable:
         Claim.WRITE_SPREAD_BETWEEN_MEMBERS: WORN,
         Claim.SETTINGS_GAIN: Sweep((lawful("raid5x4"), lawful("raid5x4-t8", 1.25))),
         Claim.REPLAY_PACE: REPLAYED,
+        Claim.RATE_KEPT: RATED,
         Claim.WRITE_AMPLIFICATION: AMPLIFIED,
     }
     return by_claim.get(claim, DEPTHS if claim.scope is Scope.CURVE else EVIDENCE[claim.scope][0])

@@ -13,7 +13,6 @@ from support.fakes import real_fio
 
 from pytest_ssdqual.qual.methods import snia
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.fio import output
 from pytest_ssdqual.rig.fio.jobs import JobEnd, JobTarget, measurement, streams
 
 pytestmark = pytest.mark.slow
@@ -354,4 +353,3 @@ def test_real_fio_keeps_the_rate_at_random_times(tmp_path: Path) -> None:
     job = measurement(workload, [real_fio.image(tmp_path, 16 * MIB)], 1, 3)
     result = real_fio.run(job, tmp_path).accepted(job.expectation)
     assert result.read.ios == pytest.approx(6000, rel=0.1)
-    assert output.at_rate(result, workload).read == result.read
