@@ -17,8 +17,17 @@ from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
+from pytest_ssdqual.rig.campaign.campaign_plan import StepKind
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.label import HEAD_BYTES
+
+#: Kinds of steps without a workload, by the fixture that needs them.
+KINDS = {
+    "ssd_integrity": StepKind.INTEGRITY,
+    "ssd_discard": StepKind.DISCARD,
+    "ssd_erasure": StepKind.ERASURE,
+    "ssd_read_back": StepKind.READ_BACK,
+}
 
 
 @frozen
@@ -37,10 +46,8 @@ class Need:
     rebuilt: tuple[Workload, ...] = ()
     #: The plain workloads of searches.
     explored: tuple[Workload, ...] = ()
-    #: The test is an integrity test.
-    lived: bool = False
-    #: The data of filled drives are read back.
-    is_read_back: bool = False
+    #: What the test does beside measurements of workloads: by its fixture.
+    kind: StepKind | None = None
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
@@ -77,8 +84,7 @@ def of(item: pytest.Item) -> Need:
         loops=loops,
         rebuilt=rebuilt,
         explored=explored,
-        lived="ssd_integrity" in names,
-        is_read_back="ssd_read_back" in names,
+        kind=next((kind for name, kind in KINDS.items() if name in names), None),
     )
 
 

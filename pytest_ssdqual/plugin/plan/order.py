@@ -56,6 +56,8 @@ STAGES = {
     StepKind.REBUILD: Stage.REBUILD,
     StepKind.SEARCH: Stage.SEARCH,
     StepKind.INTEGRITY: Stage.LIVES,
+    StepKind.DISCARD: Stage.LIVES,
+    StepKind.ERASURE: Stage.LIVES,
 }
 
 
@@ -209,14 +211,12 @@ def _steps(need: Need) -> Iterator[CampaignStep]:
             (StepKind.LOOP, need.loops),
             (StepKind.REBUILD, need.rebuilt),
             (StepKind.SEARCH, need.explored),
-            (StepKind.MEASURED, need.measured if not need.lived else ()),
+            (StepKind.MEASURED, need.measured if need.kind is not StepKind.INTEGRITY else ()),
         )
         for kind, several in of_kinds:
             yield from (CampaignStep(kind, geometry, each) for each in several)
-        if need.lived:
-            yield CampaignStep(StepKind.INTEGRITY, geometry)
-        elif need.is_read_back:
-            yield CampaignStep(StepKind.READ_BACK, geometry)
+        if need.kind:
+            yield CampaignStep(need.kind, geometry)
         elif not need.workloads:
             yield CampaignStep(StepKind.ARRAY, geometry)
 
