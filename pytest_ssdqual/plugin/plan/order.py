@@ -43,6 +43,8 @@ class Stage(IntEnum):
     REBUILD = 4
     SEARCH = 5
     LIVES = 6
+    #: Drives whose data are erased stay erased.
+    ERASED = 7
 
 
 STAGES = {
@@ -57,7 +59,7 @@ STAGES = {
     StepKind.SEARCH: Stage.SEARCH,
     StepKind.INTEGRITY: Stage.LIVES,
     StepKind.DISCARD: Stage.LIVES,
-    StepKind.ERASURE: Stage.LIVES,
+    StepKind.ERASURE: Stage.ERASED,
 }
 
 
@@ -185,7 +187,7 @@ def in_order(steps: Iterable[CampaignStep], *, of_drives: bool = False) -> Steps
     lossy = _random_last(found)
 
     def place(step: CampaignStep) -> tuple[object, ...]:
-        return (_is_search(step), *_place(step, turned=step.geometry in lossy))
+        return (_is_search(step), step.kind is StepKind.ERASURE, *_place(step, turned=step.geometry in lossy))
 
     return tuple(on_fewest_arrays(sorted(found, key=place)))
 
