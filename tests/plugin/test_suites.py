@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
@@ -83,6 +83,8 @@ def least(rig: Inner) -> tuple[Counter[str], Counter[str]]:
     searched = [str(record["geometry"]) for record in rig.records("searched")]  # each from its own purge
     # Stamps are not measured.
     stamped = [str(record["geometry"]) for record in rig.records("read_back")]
+    stamped += [discarded(record["targets"]) for record in rig.records("discarded")]
+    stamped += [f"drivex{len(each['drives'])}" for each in rig.records("erased") if each["drives"][0]["read_bytes"]]
     for record in rig.records(*MEASUREMENTS):
         array = str(Geometry.parse(str(record["geometry"])).healthy)
         if record["kind"] in ("saturation", "loop"):  # each from its own purge
@@ -98,6 +100,12 @@ def least(rig: Inner) -> tuple[Counter[str], Counter[str]]:
         built[array] += 1 + further
         conditioned[array] += further
     return built + Counter(searched) + Counter(stamped), conditioned + Counter(searched)
+
+
+def discarded(targets: Sequence[Mapping[str, object]]) -> str:
+    """The geometry of a record ``discarded``."""
+    name = str(targets[0]["name"])
+    return name if name.startswith("raid") else f"drivex{len(targets)}"
 
 
 def workload(record: Mapping[str, object]) -> Workload:
