@@ -278,6 +278,28 @@ def ssd_read_back(request: pytest.FixtureRequest, _ssd_campaign: Campaign, ssd_g
 
 
 @pytest.fixture
+def ssd_discard(request: pytest.FixtureRequest, _ssd_campaign: Campaign, ssd_geometry: Geometry) -> DrivesHealth:
+    """What ranges return that were discarded; false if a drive breaks its promise about them (DLFEAT, RZAT, LBPRZ).
+
+    Needs the mark ``ssd_array``, also with arrays; the test is ``assert ssd_discard``.
+    """
+    from pytest_ssdqual.plugin.judging import erase
+
+    return erase.judge(request, _ssd_campaign, ssd_geometry)
+
+
+@pytest.fixture
+def ssd_erasure(request: pytest.FixtureRequest, _ssd_campaign: Campaign, ssd_geometry: Geometry) -> DrivesHealth:
+    """All blocks of drives, read after they were filled and purged; false if a purge left data.
+
+    Needs the mark ``ssd_array("drive")``; the test is ``assert ssd_erasure``.
+    """
+    from pytest_ssdqual.plugin.judging import erase
+
+    return erase.judge(request, _ssd_campaign, ssd_geometry)
+
+
+@pytest.fixture
 def ssd_health(request: pytest.FixtureRequest, _ssd_campaign: Campaign) -> DrivesHealth:
     """The health of all drives of the run; false if one failed, was not healthy when the run began, or got worse.
 

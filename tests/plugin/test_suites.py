@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
@@ -84,6 +84,8 @@ def least(rig: Inner) -> tuple[Counter[str], Counter[str]]:
     searched = [str(record["geometry"]) for record in rig.records("searched")]  # each from its own purge
     # Stamps are not measured.
     stamped = [str(record["geometry"]) for record in rig.records("read_back")]
+    stamped += [discarded(record["targets"]) for record in rig.records("discarded")]
+    stamped += [f"drivex{len(each['drives'])}" for each in rig.records("erased") if each["drives"][0]["read_bytes"]]
     for record in rig.records(*MEASUREMENTS):
         array = str(Geometry.parse(str(record["geometry"])).healthy)
         if record["kind"] in ("saturation", "loop"):  # each from its own purge
@@ -102,6 +104,12 @@ def least(rig: Inner) -> tuple[Counter[str], Counter[str]]:
         conditioned[array] += further
     of_parts = Counter({array: len(found) for array, found in parts.items()})
     return built + Counter(searched) + Counter(stamped) + of_parts, conditioned + Counter(searched) + of_parts
+
+
+def discarded(targets: Sequence[Mapping[str, object]]) -> str:
+    """The geometry of a record ``discarded``."""
+    name = str(targets[0]["name"])
+    return name if name.startswith("raid") else f"drivex{len(targets)}"
 
 
 def workload(record: Mapping[str, object]) -> Workload:

@@ -217,6 +217,8 @@ def _name(step: CampaignStep) -> str:
         StepKind.SATURATION: " saturation",
         StepKind.LOOP: f" {step.what}",
         StepKind.INTEGRITY: " power cuts" if step.geometry.is_side_by_side else " integrity",
+        StepKind.DISCARD: " discards",
+        StepKind.ERASURE: " erasure",
         StepKind.READ_BACK: " read back",
         StepKind.SEARCH: f" search around {step.what}",
     }

@@ -297,10 +297,9 @@ def parametrize(
     elif "ssd_geometry" in names:
         found = [geometries(each, drives, rebuilding="ssd_rebuild" in names) for each in asked]
         arrays = [each for part in found for each in part]
-        if "ssd_read_back" in names and not all(
-            isinstance(array, ImpossibleArray) or array.is_side_by_side for array in arrays
-        ):
-            raise pytest.UsageError(f'{nodeid}: the fixture ssd_read_back needs the mark ssd_array("drive")')
+        of_drives = [name for name in ("ssd_read_back", "ssd_erasure") if name in names]
+        if of_drives and not all(isinstance(array, ImpossibleArray) or array.is_side_by_side for array in arrays):
+            raise pytest.UsageError(f'{nodeid}: the fixture {of_drives[0]} needs the mark ssd_array("drive")')
         _parametrize(metafunc, "ssd_geometry", arrays)
     if "ssd_workload_set" in names:
         sets = _values(metafunc.definition, "ssd_workload_set(*sets)", WorkloadSet)

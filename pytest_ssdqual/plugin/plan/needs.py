@@ -17,11 +17,20 @@ from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
+from pytest_ssdqual.rig.campaign.campaign_plan import StepKind
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.label import HEAD_BYTES
 
 #: fio's limit (REAL_MAX_JOBS in its fio.h).
 MOST_JOBS = 4096
+#: Kinds of steps without a workload, by the fixture that needs them.
+KINDS = {
+    "ssd_integrity": StepKind.INTEGRITY,
+    "ssd_power_cuts": StepKind.INTEGRITY,
+    "ssd_discard": StepKind.DISCARD,
+    "ssd_erasure": StepKind.ERASURE,
+    "ssd_read_back": StepKind.READ_BACK,
+}
 
 
 @frozen
@@ -40,10 +49,8 @@ class Need:
     rebuilt: tuple[Workload, ...] = ()
     #: The plain workloads of searches.
     explored: tuple[Workload, ...] = ()
-    #: The test is an integrity test, of an array or of bare drives whose power is cut.
-    lived: bool = False
-    #: The data of filled drives are read back.
-    is_read_back: bool = False
+    #: What the test does beside measurements of workloads: by its fixture.
+    kind: StepKind | None = None
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
@@ -56,8 +63,7 @@ def of(item: pytest.Item) -> Need:
     names = getattr(item, "fixturenames", ())
     if not needs_drives(item) or "_ssd_campaign" not in names:
         return Need()
-    is_cut = "ssd_power_cuts" in names
-    if is_cut and not item.config.getoption("ssd_power_off"):
+    if "ssd_power_cuts" in names and not item.config.getoption("ssd_power_off"):
         return Need()  # skipped
     parameters = marks.parameters(item)
     geometry, family = parameters.get("ssd_geometry"), parameters.get("_ssd_widths")
@@ -83,8 +89,7 @@ def of(item: pytest.Item) -> Need:
         loops=loops,
         rebuilt=rebuilt,
         explored=explored,
-        lived="ssd_integrity" in names or is_cut,
-        is_read_back="ssd_read_back" in names,
+        kind=next((kind for name, kind in KINDS.items() if name in names), None),
     )
 
 

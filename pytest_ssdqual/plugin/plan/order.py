@@ -43,6 +43,8 @@ class Stage(IntEnum):
     REBUILD = 4
     SEARCH = 5
     LIVES = 6
+    #: Drives whose data are erased stay erased.
+    ERASED = 7
 
 
 STAGES = {
@@ -56,6 +58,8 @@ STAGES = {
     StepKind.REBUILD: Stage.REBUILD,
     StepKind.SEARCH: Stage.SEARCH,
     StepKind.INTEGRITY: Stage.LIVES,
+    StepKind.DISCARD: Stage.LIVES,
+    StepKind.ERASURE: Stage.ERASED,
 }
 
 
@@ -183,7 +187,7 @@ def in_order(steps: Iterable[CampaignStep], *, of_drives: bool = False) -> Steps
     lossy = _random_last(found)
 
     def place(step: CampaignStep) -> tuple[object, ...]:
-        return (_is_search(step), *_place(step, turned=step.geometry in lossy))
+        return (_is_search(step), step.kind is StepKind.ERASURE, *_place(step, turned=step.geometry in lossy))
 
     return tuple(on_fewest_arrays(sorted(found, key=place)))
 
@@ -209,14 +213,12 @@ def _steps(need: Need) -> Iterator[CampaignStep]:
             (StepKind.LOOP, need.loops),
             (StepKind.REBUILD, need.rebuilt),
             (StepKind.SEARCH, need.explored),
-            (StepKind.MEASURED, need.measured if not need.lived else ()),
+            (StepKind.MEASURED, need.measured if need.kind is not StepKind.INTEGRITY else ()),
         )
         for kind, several in of_kinds:
             yield from (CampaignStep(kind, geometry, each) for each in several)
-        if need.lived:
-            yield CampaignStep(StepKind.INTEGRITY, geometry)
-        elif need.is_read_back:
-            yield CampaignStep(StepKind.READ_BACK, geometry)
+        if need.kind:
+            yield CampaignStep(need.kind, geometry)
         elif not need.workloads:
             yield CampaignStep(StepKind.ARRAY, geometry)
 

@@ -121,7 +121,7 @@ class Prices:
             return self.lives()
         if step.kind is StepKind.SEARCH:
             return self.search(geometry)
-        if step.kind is StepKind.READ_BACK:
+        if step.kind in (StepKind.READ_BACK, StepKind.ERASURE):
             return StepCost(self.drive_bytes / self._stream)
         if what is None:
             return FREE

@@ -10,11 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_ssdqual.qual.frozen import frozen
+from pytest_ssdqual.qual.integrity.erasure import ErasedDrive, ErasedDrives
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.report.ci import markdown
 from pytest_ssdqual.report.html.page import REPORT, render
 from pytest_ssdqual.report.run_folder import checksums, safe_files
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS
+from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.run_summary.fitness import Fitness
 from pytest_ssdqual.report.run_summary.overview import drive_marks, error_rates, overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
@@ -47,6 +49,8 @@ class Certificate:
     #: Serial numbers by model, firmware and capacity, without the drives of which nothing was measured.
     drives: Mapping[str, Sequence[str]]
     not_tested: Sequence[str]
+    #: The latest purge of each drive.
+    erased: Sequence[ErasedDrive]
     #: Digest of ``SHA256SUMS``, and whether the files are as it has them.
     evidence: str
 
@@ -68,7 +72,9 @@ def certificate(folder: Path, fields: Mapping[str, str]) -> Certificate:
             model, firmware = drive.model or "unknown", drive.firmware or "unknown"
             kind = f"{model}, firmware {firmware}, {format_capacity(drive.size_bytes)}"
             drives.setdefault(kind, []).append(drive.name)
-    return Certificate(run, tuple(_reasons(run, damage)), fields, drives, not_tested, evidence)
+    purges = RunReader.read(folder, "erased").contents(ErasedDrives, "erased")
+    erased = {drive.name: drive for purge in purges for drive in purge.drives}
+    return Certificate(run, tuple(_reasons(run, damage)), fields, drives, not_tested, [*erased.values()], evidence)
 
 
 def html(content: Certificate) -> str:

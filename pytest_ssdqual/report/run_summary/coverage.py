@@ -26,6 +26,8 @@ from pytest_ssdqual.report.view.tables import label, parse_geometry
 INAPPLICABLE = "inapplicable"
 #: Names for tests without the mark ``ssd_promise``, by the fixture that they judge with.
 GROUPS = {
+    "discard": "ssd_discard",
+    "erasure": "ssd_erasure",
     "inspection": "ssd_inspection",
     "integrity": "ssd_integrity",
     "power_cuts": "ssd_power_cuts",

@@ -210,7 +210,8 @@ def capacity(value: object) -> str:
 
 def purges(facts: Mapping[str, object]) -> str:
     """Return how the members of an ``array_created`` record were purged, ``8 × NVMe Format``; empty if none was."""
-    methods = Counter(text(table(each), "method") for each in table(facts.get("purge")).values())
+    drives = map(table, table(facts.get("purge")).values())
+    methods = Counter(text(drive, "method") + (", left data" if drive.get("left") else "") for drive in drives)
     return "; ".join(f"{number} × {method}" for method, number in methods.items())
 
 

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TypeVar, cast
 
 from pytest_ssdqual.qual.integrity.read_back import ReadBack
+from pytest_ssdqual.qual.integrity.stamp import Stamp
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.references import Ceiling, DrivesAlone
 from pytest_ssdqual.qual.measured.run import Measured
@@ -276,6 +277,19 @@ class Campaign:
         """The array of a search, if it stands."""
         condition = self._standing.condition
         return self._standing.array if condition and condition.searched else None
+
+    def spend(self, step: CampaignStep, work: Callable[[Array, Stamp], T]) -> T:
+        """Return the result of ``work`` on the array of ``step``, with the stamp of its fill; nothing else uses it."""
+
+        def once() -> T:
+            return work(self._ready(step), self._standing.stamped.stamp)
+
+        def now() -> T:
+            self.allowed(step, ())
+            self._execute_due(step)
+            return self._isolated(step, once)
+
+        return self.cache.unless_failed(step, now)
 
     def apart(self, geometry: Geometry, work: Callable[[], T]) -> T:
         """Return the result of ``work``, an integrity test that builds arrays of its own; no array stands then."""

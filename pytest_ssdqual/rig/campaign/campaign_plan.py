@@ -50,6 +50,10 @@ class StepKind(StrEnum):
     REBUILD = "rebuild"
     SEARCH = "search"
     INTEGRITY = "integrity"
+    #: Ranges are discarded, and read.
+    DISCARD = "discard"
+    #: Filled drives are purged, and read.
+    ERASURE = "erasure"
 
 
 #: Kinds that have a result in the cache.
@@ -269,7 +273,7 @@ def preparation(
         is_ready = not now.geometry.missing or step.pattern in (None, now.pattern)
     todo: list[Preparation] = []
     if now is None or not is_ready or _lacks_stamps(now, step):
-        todo.append(Build(whole, fill, anew, _is_read_back(step)))
+        todo.append(Build(whole, fill, anew, _is_stamped(step)))
         now = ArrayCondition(whole, fill)
     if step.pattern not in (None, now.pattern) and isinstance(step.what, Workload):
         todo.append(Precondition(whole, step.what, step.kind is StepKind.SEARCH))
@@ -285,7 +289,7 @@ def _of_drives(
     needed, fill = max(drives.width, target.width), _fill_of(step, fill)
     is_spent = now is None or now.spent or now.fill != fill or now.drives is None or now.drives.width < needed
     if now is None or is_spent or _lacks_stamps(now, step):
-        build = Build(Geometry(RaidLevel.DRIVE, needed), fill, is_stamped=_is_read_back(step))
+        build = Build(Geometry(RaidLevel.DRIVE, needed), fill, is_stamped=_is_stamped(step))
         yield build
         now = ArrayCondition(build.geometry, fill).after(build)
     bare, whole = now.drives or drives, target.healthy
@@ -320,23 +324,24 @@ def _from_drives(
 def _fill_of(step: CampaignStep, fill: Fill) -> Fill:
     if isinstance(step.what, Rounds):
         return Fill(step.what.fill_passes, step.what.fill_bs)
-    if _is_read_back(step):
-        return replace(fill, passes=max(1, fill.passes))
-    if step.kind in (StepKind.SATURATION, StepKind.INTEGRITY):
+    if step.kind in (StepKind.SATURATION, StepKind.INTEGRITY, StepKind.DISCARD):
         return FRESH
+    if _is_stamped(step):
+        return replace(fill, passes=max(1, fill.passes))
     # Writes to a part of the range leave the rest purged (SNIA PTS, ActiveRange): filled once, it would not be spare.
     if isinstance(step.what, Workload) and step.what.writes and step.what.region_percent < 100:
         return PartialFill(fill.passes, fill.bs, step.what.region_percent)
     return fill
 
 
-def _is_read_back(step: CampaignStep) -> bool:
-    return step.kind is StepKind.READ_BACK
+def _is_stamped(step: CampaignStep) -> bool:
+    """Return True if the step looks for data of the fill, or with a fill's stamp for its own."""
+    return step.kind in (StepKind.READ_BACK, StepKind.ERASURE, StepKind.DISCARD)
 
 
 def _lacks_stamps(now: ArrayCondition, step: CampaignStep) -> bool:
     """Return True if the step reads data back that the drives do not have, or no more."""
-    return _is_read_back(step) and not now.is_stamped
+    return _is_stamped(step) and not now.is_stamped
 
 
 def on_fewest_arrays(steps: Iterable[CampaignStep]) -> Iterator[CampaignStep]:

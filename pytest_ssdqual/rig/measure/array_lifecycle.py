@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import NoReturn
 
+from pytest_ssdqual.qual.integrity.erasure import ErasedDrive, left
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, Fill, PartialFill
 from pytest_ssdqual.qual.units import parse_size
@@ -21,13 +22,14 @@ from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS
 from pytest_ssdqual.rig.guard import label, refusals
 from pytest_ssdqual.rig.guard.refusals import DrivesGone
 from pytest_ssdqual.rig.machine.machine import CommandFailed, RigError
+from pytest_ssdqual.rig.machine.side_by_side import each
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import ASSUMED, Array
 from pytest_ssdqual.rig.measure import fixed_time
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import drive_failure, live_stats
 from pytest_ssdqual.rig.purge import purge, zero
-from pytest_ssdqual.rig.purge.purge import Purged
+from pytest_ssdqual.rig.purge.scan import sample
 from pytest_ssdqual.rig.resume.checkpoint import Checkpoint
 
 #: Assumed minimum rate of a fill's sequential writes, in bytes per second and drive.
@@ -58,8 +60,10 @@ def build(setup: Setup, geometry: Geometry, fill: Fill, pattern: str = "") -> Ar
     return array
 
 
-def purge_all(setup: Setup, members: Sequence[Drive]) -> dict[str, Purged]:
-    """Purge the drives; return the methods by identity. ``held`` is asked immediately before, and again afterwards.
+def purge_all(setup: Setup, members: Sequence[Drive]) -> dict[str, ErasedDrive]:
+    """Purge the drives; return the methods by identity, and what samples of their data found afterwards.
+
+    ``held`` is asked immediately before, and again afterwards.
 
     A drive that is lost meanwhile is attributed as under a load, with the kernel's messages: ``DriveFailed``, or an
     error that names it. Any other error accuses no drive: a purge sends commands that a drive may refuse.
@@ -70,8 +74,10 @@ def purge_all(setup: Setup, members: Sequence[Drive]) -> dict[str, Purged]:
     drive_failure.reading_before(setup, bare, is_measured=False)
     setup.held.require(members)  # a reading takes seconds, on a slow machine a minute
     try:
+        before = each(setup.held.leased, members, sample)
         purged = purge.purge(setup.held.leased, members, best=setup.protocol.purge == "format")
         setup.held.require_purged(members)
+        after = each(setup.held.leased, members, sample)
     except RigError as error:
         if not error.ends_run and (lost := _lost(setup, members)):
             _raise_lost(setup, bare, lost, error)
@@ -80,7 +86,12 @@ def purge_all(setup: Setup, members: Sequence[Drive]) -> dict[str, Purged]:
         # Messages about commands of the purge say nothing about the drives under the next load.
         for name in ("array", "before", "after"):
             setattr(setup.readings, name, getattr(latest, name))
-    return purged
+    erased = {}
+    for drive, *samples in zip(members, before, after, strict=True):
+        done = purged[drive.identity]
+        erased[drive.identity] = ErasedDrive(drive.name, done.method, done.passed_over, *left(*samples))
+    setup.logbook.note("erased", drives=list(erased.values()))
+    return erased
 
 
 def _lost(setup: Setup, members: Sequence[Drive]) -> list[Drive]:

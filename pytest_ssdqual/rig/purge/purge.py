@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pytest_ssdqual.qual.frozen import frozen
+from pytest_ssdqual.qual.integrity import erasure
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.machine.channel import last_words
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine, RigError
@@ -23,8 +24,7 @@ from pytest_ssdqual.rig.purge.zero import PassedOver, await_answers, exclusively
 #: bridge (``usb``) is not: some of them keep the password and lose the erase.
 NVME, ATA = frozenset({"nvme"}), frozenset({"sata", "ata", "sas"})
 
-DISCARD = "discard of the whole range"
-NONE = "none"
+DISCARD, NONE = erasure.DISCARD, erasure.NONE
 
 
 @frozen

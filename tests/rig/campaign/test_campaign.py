@@ -29,8 +29,10 @@ from pytest_ssdqual.rig.machine.machine import DriveRefused, InvalidMeasurement,
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md import members as degraded
 from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.measure import array_lifecycle
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.purge import purge, zero
+from pytest_ssdqual.rig.purge.purge import Purged
 from pytest_ssdqual.rig.resume import readopt_array
 
 RAID5X3, RAID5X4, RAID0X2 = Geometry(RaidLevel.RAID5, 3), Geometry(RaidLevel.RAID5, 4), Geometry(RaidLevel.RAID0, 2)
@@ -98,7 +100,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
 
     def purged(machine: Machine, drives: Sequence[Drive], *, best: bool) -> dict[str, object]:
         rig.did.append(f"purge {len(drives)}")
-        return {one.identity: {"method": "discard", "passed_over": []} for one in drives}
+        return {one.identity: Purged("discard") for one in drives}
 
     def create(
         machine: Machine, geometry: Geometry, members: Sequence[Drive], settings: ArraySettings, *, path: str,
@@ -142,6 +144,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
         return replace(array, geometry=Geometry(array.geometry.level, array.geometry.width, missing))
 
     monkeypatch.setattr(purge, "purge", purged)
+    monkeypatch.setattr(array_lifecycle, "sample", lambda machine, drive: ())
     monkeypatch.setattr(zero, "zero", lambda machine, drives: True)
     monkeypatch.setattr(readopt_array, "count", lambda setup, array, moment: None)
     monkeypatch.setattr(mdadm, "create", create)
@@ -180,7 +183,7 @@ def test_measurement_goes_from_the_purge_to_the_stop(rig: Rig) -> None:
     measured = here.measure(RAID5X3, READ)
     here.close()
     assert rig.did == [
-        "purge 3", "require_purged", "array_planned", "create raid5x3", "array_created", "fill", "filled",
+        "purge 3", "require_purged", "erased", "array_planned", "create raid5x3", "array_created", "fill", "filled",
         f"fio {WRITE}", "conditioned", f"fio {READ}", "steady", "measured", "stop /dev/md100 of 3", "array_stopped",
     ]  # fmt: skip
     assert measured.iops == pytest.approx(1000)

@@ -28,6 +28,7 @@ from pytest_ssdqual.rig.measure import array_lifecycle
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import drive_failure
 from pytest_ssdqual.rig.purge import purge, zero
+from pytest_ssdqual.rig.purge.purge import Purged
 
 RAID1 = Geometry.parse("raid1x2")
 DRIVES = tuple(named(f"sd{letter}", letter) for letter in "bcd")
@@ -171,7 +172,8 @@ def test_drives_are_labelled_between_purge_and_build(
 
     array = Array(Geometry.parse(name), "/dev/md100", DRIVES[:2], "", 1 << 28, "zeroed")
     monkeypatch.setattr(drive_failure, "reading_before", lambda setup, array, is_measured=True: None)
-    monkeypatch.setattr(purge, "purge", doing("purge", {}))
+    monkeypatch.setattr(array_lifecycle, "sample", lambda machine, drive: ())
+    monkeypatch.setattr(purge, "purge", doing("purge", {drive.identity: Purged("discard") for drive in DRIVES}))
     monkeypatch.setattr(zero, "zero", doing("zero", True))
     monkeypatch.setattr(label, "write_drives", doing("label"))
     monkeypatch.setattr(array_lifecycle, "create", doing("create", array))

@@ -36,6 +36,7 @@ from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, precondition
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.purge import purge, zero
+from pytest_ssdqual.rig.purge.purge import Purged
 from pytest_ssdqual.rig.resume import readopt_array
 from pytest_ssdqual.rig.resume.checkpoint import Checkpoint
 
@@ -101,7 +102,7 @@ class World:
 
     def purged(self, machine: Machine, drives: Sequence[Drive], *, best: bool) -> dict[str, object]:
         self.write(lambda: self._hold("", filled=False))
-        return {each.identity: {"method": "discard", "passed_over": []} for each in drives}
+        return {each.identity: Purged("discard") for each in drives}
 
     def _hold(self, uuid: str, *, filled: bool) -> None:
         self.uuid, self.filled, self.spoiled = uuid, filled, False
@@ -222,7 +223,7 @@ def play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., World
 
     for module, name, value in (
         (purge, "purge", lambda *a, **m: now.purged(*a, **m)), (zero, "zero", lambda machine, drives: True),
-        (label, "write_drives", lambda machine, drives: None),
+        (array_lifecycle, "sample", lambda machine, drive: ()), (label, "write_drives", lambda machine, drives: None),
         (mdadm, "create", lambda *a, **m: now.create(*a, **m)), (mdadm, "stop", lambda *a: now.stop(*a)),
         (mdadm, "require_healthy", lambda machine, array: None),
         (mdadm, "end_check", lambda machine, array: False),

@@ -61,7 +61,7 @@ class Contents:
         if tuple(argv[:2]) != ("sh", "-c"):
             return None
         script, arguments = argv[2], argv[4:]
-        if script == sampling.SCRIPT:
+        if script == sampling.SCRIPT and argv[3] == "sample":
             return b"".join(map(self._sample, arguments[5::3])) + b"end\0"
         if script == label.SCRIPT:
             self.pages[arguments[0]] = stdin or b""

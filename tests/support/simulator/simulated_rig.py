@@ -46,9 +46,9 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder import manifest
 from pytest_ssdqual.rig.drives import survey, write_cache
 from pytest_ssdqual.rig.fio import engine_limits, process, stamped_io
-from pytest_ssdqual.rig.fio.jobs import JobTarget
+from pytest_ssdqual.rig.fio.jobs import Job, JobTarget
 from pytest_ssdqual.rig.fio.load import Load, LoadTrial
-from pytest_ssdqual.rig.guard import label, lease, shared_paths
+from pytest_ssdqual.rig.guard import label, lease, sampling, shared_paths
 from pytest_ssdqual.rig.health import health, inspection, locking, media_count, self_test, write_counters
 from pytest_ssdqual.rig.integrity import drive_cuts, drive_power, power_cut
 from pytest_ssdqual.rig.integrity.power_cut import PowerSwitch
@@ -64,7 +64,7 @@ from pytest_ssdqual.rig.machine.machine import (
 )
 from pytest_ssdqual.rig.md import ceiling, driver, mdadm, members
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, load_calibration, read_back, rebuild, replays
+from pytest_ssdqual.rig.measure import array_lifecycle, erase, fixed_time, load_calibration, read_back, rebuild, replays
 from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
 from pytest_ssdqual.rig.measure.read_back import StampedFill
 from pytest_ssdqual.rig.measure.session import Setup
@@ -80,6 +80,7 @@ from support.simulator.simulated_array import SimulatedBody
 from support.simulator.simulated_caches import Caches
 from support.simulator.simulated_content import Contents
 from support.simulator.simulated_disks import Device, World
+from support.simulator.simulated_erasure import Erasure
 from support.simulator.simulated_fio import FioProcess, UnderWay
 from support.simulator.simulated_media import Media
 from support.simulator.simulated_power import Power
@@ -274,6 +275,7 @@ class SimulatedMachine:
     caches: Caches = field(default_factory=Caches.of_environment)
     self_tests: SelfTests = field(default_factory=SelfTests.of_environment)
     power: Power = field(default_factory=Power.of_environment)
+    erasure: Erasure = field(default_factory=Erasure.of_environment)
     surroundings: Surroundings = field(init=False)
     runs: int = 0
     #: Members of the last array that were failed.
@@ -466,7 +468,10 @@ class SimulatedMachine:
         if argv[0] == "rm":
             for path in argv[1:]:
                 self.outputs.pop(path, None)
-        if argv[0] == "blkdiscard":
+        if argv[0] == "blkdiscard" and argv[1].startswith("--offset="):
+            offset, length = (int(word.partition("=")[2]) for word in argv[1:3])
+            self.erasure.discarded.append((argv[3], offset, length))
+        elif argv[0] == "blkdiscard":
             self.purged.add(argv[-1])
             kname = argv[-1].removeprefix("/dev/")
             if self.surroundings.unplugged_in_purge(kname):
@@ -507,6 +512,11 @@ class SimulatedMachine:
 
     def _script(self, argv: tuple[str, ...]) -> str:
         script, arguments = argv[2], argv[4:]
+        if script == sampling.SCRIPT:
+            filled = arguments[3].removeprefix("/dev/") in self.media.filled
+            return self.erasure.scanned(arguments[2:], self.serials_of(arguments[3]), filled=filled)
+        if script == erase.PROMISE:
+            return f"{self.erasure.promise}\n" * (len(arguments) // 2)
         if script == survey.EXPAND:
             return "".join(map(self._expanded, arguments)) + "end \0"
         if script == survey.FACTS:
@@ -551,6 +561,12 @@ class SimulatedMachine:
         if script == mdadm.REMOVE_EMPTY:
             return "\n".join(set(arguments) & set(os.environ.get("SIMULATED_EMPTY_ARRAYS", "").split()))
         return "2048\n" if script == mdadm.OFFSETS else ""
+
+    def serials_of(self, path: str) -> list[str]:
+        """Serial number of a drive, or those of all drives of an array."""
+        every = self.surroundings.serials
+        known = every.get(path.removeprefix("/dev/"))
+        return [known] if known else [*every.values()]
 
     def _surveyed(self, candidates: Sequence[str]) -> str:
         world = self.world
@@ -734,6 +750,14 @@ def simulated_fill(setup: Setup, array: Array, fill: Fill, pattern: str = "") ->
         machine.write(array, fill.passes * array.size_bytes)
 
 
+def simulated_stamps(machine: SimulatedMachine, job: Job, limit_s: float) -> SimpleNamespace:
+    """``process.run`` of a job that writes stamps, or compares those beside discarded ranges."""
+    machine.require_alive()
+    (path,) = [each.removeprefix("--filename=") for each in job.options if each.startswith("--filename=")]
+    is_lost = "neighbours" in machine.erasure.kinds(machine.serials_of(path))
+    return SimpleNamespace(accepted=lambda expectation: None, is_lost=is_lost)
+
+
 def mistake(machine: SimulatedMachine, *what: str) -> None:
     """Raise what a bug of the program would raise, not an error of the rig."""
     for each in machine.scene.mistakes:
@@ -794,6 +818,8 @@ def pytest_configure(config: pytest.Config) -> None:
     patch.setattr(fixed_time, "run", simulated_run)
     patch.setattr(array_lifecycle, "fill_up", simulated_fill)
     patch.setattr(read_back, "compare", simulated_read_back)
+    patch.setattr(erase, "process", SimpleNamespace(run=simulated_stamps))
+    patch.setattr(stamped_io, "differs", lambda finished, expectation: finished.is_lost)
     patch.setattr(members, "fail_members", simulated_fail)
     patch.setattr(rebuild, "rebuild", simulated_rebuild)
     patch.setattr(ceiling, "measure", simulated_ceiling)
