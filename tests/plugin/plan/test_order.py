@@ -5,7 +5,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from support.builders.sheet import EVERY_DEPTH
+from support.builders.sheet import lab_with_every_depth
 from support.fakes.inner_session import ids
 
 from pytest_ssdqual.plugin.plan import order
@@ -40,8 +40,7 @@ def test_each_array_once_writes_first_sweeps_last(inner: Inner, promises: str) -
     ids=["all", "sweeps", "ends"],
 )
 def test_each_array_is_built_once_and_each_workload_measured_once(inner: Inner, selected: str, count: int) -> None:
-    sheet = f"--ssd-spec={EVERY_DEPTH}", "--ssd-force-spec"
-    inner.run("--ssd-devices=lab:5", *sheet, inner.suite("raid5"), "-k", selected)
+    inner.run("--ssd-devices=lab:5", lab_with_every_depth(inner.pytester.path), inner.suite("raid5"), "-k", selected)
     built = ["raid5x3", "raid5x5"] if selected == "spread" else ["raid5x3", "raid5x4", "raid5x5"]
     assert [record["geometry"] for record in inner.records("array_created")] == built
     if selected == "test":  # the capacity is that of every width

@@ -41,7 +41,7 @@ def archive(tmp_path: Path) -> Path:
     (root / "foreign").mkdir()
     (root / "foreign" / "records.jsonl").write_text('{"schema":99,"kind":"x","time":"t"}\n')
     (root / "cut").mkdir()
-    (root / "cut" / "records.jsonl").write_text('{"schema":3,"ki')
+    (root / "cut" / "records.jsonl").write_text(f'{{"schema":{SCHEMA},"ki')
     return root
 
 

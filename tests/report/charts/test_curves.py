@@ -271,6 +271,23 @@ def test_a_matrix_is_drawn_as_bandwidth_and_as_a_radar() -> None:
     assert block_size_and_mix.radar(matrix, Unit.BYTES_PER_SECOND).key != radar.key
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        Workload("read", "4k", 32, threads=2),
+        Workload("randread", "4k", 32, threads=2, random_percent=50),
+        Workload("randread", "4k", 32, threads=2, offset="512"),
+        Workload("randread", "4k", 32, threads=2, zipf=120),
+        Workload("randread", "4k", 32, threads=2, name="web"),
+        Workload("randread+randwrite", "4k", 32, threads=2),
+    ],
+    ids=str,
+)
+def test_other_accesses_are_no_cells_of_a_matrix(other: Workload) -> None:
+    expected = list(block_size_and_mix.matrices(notes(*charted.matrix())))
+    assert list(block_size_and_mix.matrices(notes(*charted.matrix(), charted.measured("raid0x6", other, 1)))) == expected
+
+
 def test_a_ring_with_a_gap_is_left_out_of_the_radar() -> None:
     (matrix,) = block_size_and_mix.matrices(notes(*charted.matrix()))
     holed = replace(matrix, cells={cell: value for cell, value in matrix.cells.items() if cell != (4096, 65)})

@@ -173,7 +173,7 @@ def test_what_is_no_fleet_is_one_sentence(fleet: Fleet, text: str) -> None:
 def test_another_schema_is_refused(fleet: Fleet) -> None:
     file = fleet.path / "fleet.json"
     file.write_text(file.read_text().replace(f'"schema": {SCHEMA}', '"schema": 1'))
-    with pytest.raises(ValueError, match=r"fleet\.json has schema 1, and .* reads schema 3 only$"):
+    with pytest.raises(ValueError, match=rf"fleet\.json has schema 1, and .* reads schema {SCHEMA} only$"):
         fleets.read(fleet.path)
 
 

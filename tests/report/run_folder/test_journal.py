@@ -165,7 +165,7 @@ def test_a_full_disk_is_told_and_costs_no_other_line(journal: Journal) -> None:
 def test_half_a_line_of_a_writer_that_died_costs_no_other_line(journal: Journal) -> None:
     journal.note("run_started")
     with (journal.path / "records.jsonl").open("ab") as file:
-        file.write(b'{"schema":3,"kind":"meas')
+        file.write(f'{{"schema":{SCHEMA},"kind":"meas'.encode())
     journal.note("run_ended")
     assert [each.kind for each in read_records(journal.path)] == ["run_started", "run_ended"]
 
