@@ -55,7 +55,7 @@ def refused(out: Out, *argv: str) -> str:
     return said.err.removeprefix("ssdqual: ").rstrip()
 
 
-def test_runs_are_named_by_the_beginning_of_their_names_by_last_or_by_path(runs: Path, capsys: Out) -> None:
+def test_runs_are_named_by_prefix_last_or_path(runs: Path, capsys: Out) -> None:
     assert command.main(["compare", "20260301", "last"]) == 0
     first = capsys.readouterr().out
     assert command.main(["compare", str(runs / "20260301T120000Z-aaaa"), "20260303T120000Z-aaaa"]) == 0
@@ -92,7 +92,7 @@ def test_what_is_wrong_is_one_sentence(runs: Path, capsys: Out) -> None:
         (["report", "a", "\x1b[2J"], "unrecognized arguments: "),
     ],
 )
-def test_a_wrong_argument_is_one_sentence_and_the_status_of_pytest(argv: list[str], said: str, capsys: Out) -> None:
+def test_a_wrong_argument_is_a_sentence_and_pytests_status(argv: list[str], said: str, capsys: Out) -> None:
     with pytest.raises(SystemExit) as ended:
         command.main(argv)
     printed = capsys.readouterr()
@@ -245,7 +245,7 @@ def test_the_verdicts_on_lots_decide_alone(runs: Path, before: Finding, after: F
     assert command.main(["compare", "old", "new", "--fail-on-worse"]) == status
 
 
-def test_a_lot_without_a_verdict_now_does_not_pass_beside_other_figures(runs: Path) -> None:
+def test_a_lot_without_a_verdict_does_not_pass_beside_figures(runs: Path) -> None:
     for name, outcome in (("old", Finding.PASS), ("new", Finding.INCONCLUSIVE)):
         counted = KeptMeasurement(4, Claim.CONFORMING_DRIVES, is_reading=True, lot="steady_iops", outcome=outcome)
         Kept([KeptMeasurement(12_000), counted]).keep(runs / name)

@@ -74,7 +74,7 @@ def test_a_resumed_run_reports_a_failure_in_the_same_test(
 
 
 @pytest.mark.parametrize("array", ['"raid5", widths=[4]', '"drive"'])
-def test_reset_of_the_adapter_that_takes_all_drives_stays_an_error(
+def test_adapter_reset_that_takes_all_drives_stays_an_error(
     inner: Inner, monkeypatch: pytest.MonkeyPatch, array: str
 ) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "hba")
@@ -201,7 +201,7 @@ NOT_DEFECTIVE = {
 
 
 @pytest.mark.parametrize("name", NOT_DEFECTIVE)
-def test_a_request_that_failed_for_another_reason_is_an_error_with_the_cure(
+def test_a_request_that_failed_for_another_reason_is_an_error(
     inner: Inner, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     words, origin, cure = NOT_DEFECTIVE[name]
@@ -214,9 +214,7 @@ def test_a_request_that_failed_for_another_reason_is_an_error_with_the_cure(
     assert all(record["failed"] == [] for record in records)
 
 
-def test_a_locked_drive_side_by_side_is_left_out_and_the_others_are_judged(
-    inner: Inner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_locked_drive_side_by_side_is_left_out(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "kernel:SSDQ0002")
     monkeypatch.setenv("SIMULATED_KERNEL", NOT_DEFECTIVE["locked"][0])
     run(inner, '"drive"').assert_outcomes(errors=2)
@@ -245,7 +243,7 @@ def test_a_member_that_md_dropped_unseen_makes_no_run_green(inner: Inner, monkey
 
 @pytest.mark.parametrize(("trouble", "word"), [("retries", "failed or retried commands"), ("iucrc", "iuCRC error")])
 @pytest.mark.parametrize("smart_type", ["auto", "none"])
-def test_what_the_kernel_repaired_is_on_every_surface_and_fails_nothing(
+def test_repairs_of_the_kernel_are_shown_and_fail_nothing(
     inner: Inner, monkeypatch: pytest.MonkeyPatch, trouble: str, word: str, smart_type: str
 ) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", f"{trouble}:SSDQ0003")

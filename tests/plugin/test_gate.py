@@ -200,7 +200,7 @@ def test_drives_are_not_prepared_for_tests_that_do_not_run(inner: Inner, promise
 
 
 @pytest.mark.parametrize(("version", "is_read"), [((8, 4, 2), False), ((9, 0, 0), True)])
-def test_settings_where_this_pytest_does_not_read_them_are_refused(
+def test_settings_that_this_pytest_does_not_read_are_refused(
     inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch, version: tuple[int, ...], is_read: bool
 ) -> None:
     inner.pytester.makepyprojecttoml('[tool.pytest]\nssd_expect = "8"\n')
@@ -222,7 +222,7 @@ def test_a_plan_says_what_would_be_skipped(inner: Inner) -> None:
     result.stdout.fnmatch_lines(["*29 of 32 hardware tests would be skipped: raid5 needs at least 3 drives*"])
 
 
-def test_the_suite_that_fails_on_purpose_runs_only_when_it_is_named(inner: Inner) -> None:
+def test_the_suite_that_fails_on_purpose_runs_only_by_name(inner: Inner) -> None:
     raid5, meta = inner.suite("raid5"), inner.suite("meta")
     plan = ("--ssd-devices=lab:3", "--ssd-spec=meta/meta.toml", "--collect-only", "-q")
     assert "meta/" not in inner.run(*plan, ".").stdout.str()

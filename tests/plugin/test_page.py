@@ -132,7 +132,7 @@ def test_a_cancelled_job_is_in_order_until_the_folder_is_sealed(
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_arrays_are_gone_and_the_manifest_is_whole_when_it_is_drawn(
+def test_the_page_is_drawn_after_arrays_are_gone(
     inner: Inner, kept: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[int, int, bool, list[str]]] = []

@@ -221,7 +221,7 @@ def test_what_was_measured_by_all_sessions_is_one_run(run: PassedRun, monkeypatc
     }
 
 
-def test_a_run_that_was_complete_is_judged_again_without_a_drive_being_touched(run: PassedRun) -> None:
+def test_a_complete_run_is_judged_again_without_its_drives(run: PassedRun) -> None:
     run()
     before = run.folder().records()
     cases = {name: (each.message, each.properties) for name, each in run.inner.cases().items()}

@@ -80,9 +80,7 @@ def test_drive_unplugged_in_its_purge_is_named_as_lost(inner: Inner, monkeypatch
     assert "purge" in str(record["error"])
 
 
-def test_drive_that_does_not_answer_is_tried_again_by_the_next_test(
-    inner: Inner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_drive_without_an_answer_is_tried_again_by_the_next_test(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is busy with the discard of its purge; udev's process, which waits for it, is only a symptom."""
     monkeypatch.setenv("SIMULATED_SILENT", "SSDQ0003=1")
     run(inner, tests=ONLY_IOPS).assert_outcomes(passed=1, errors=1)
@@ -123,9 +121,7 @@ def test_failed_drive_is_one_failure_and_the_others_are_judged(
     assert inner.verdict().fitness is Fitness.NOT_FIT
 
 
-def test_failed_drive_is_a_failure_also_where_a_broken_promise_is_expected(
-    inner: Inner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_drive_is_a_failure_also_of_an_expected_failure(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0002")
     tests = ONLY_IOPS.replace("def test_iops", '@pytest.mark.xfail(reason="slow")\ndef test_iops')
     spec = PRODUCT + promise(claim="steady_iops", at_least="9000000 IOPS")
@@ -164,9 +160,7 @@ def test_failure_of_the_others_is_reported_beside_a_failed_drive(inner: Inner, m
     assert later.properties["ssd.drives_failed"] == "SSDQ0004"
 
 
-def test_failed_drive_is_a_failure_also_where_nothing_is_promised(
-    inner: Inner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_drive_is_a_failure_also_without_a_promise(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0002")
     unpromised = "-o", "ssd_measure_unpromised=true"
     run(inner, "-k", "test_iops", *unpromised, spec=PRODUCT).assert_outcomes(failed=1, skipped=1)
@@ -227,7 +221,7 @@ LOT = """
 
 
 @pytest.mark.parametrize(("accept", "outcome"), [(1, "failure"), (2, "passed")])
-def test_lot_of_fifty_with_two_dead_drives_is_decided_by_its_plan(
+def test_lot_of_50_with_two_dead_drives_is_decided_by_its_plan(
     inner: Inner, monkeypatch: pytest.MonkeyPatch, accept: int, outcome: str
 ) -> None:
     monkeypatch.setenv("SIMULATED_DRIVES", "50")

@@ -32,7 +32,7 @@ def begin(start: Start, tmp_path: Path) -> Start:
 
 
 @pytest.mark.nightly
-def test_sound_array_is_held_to_its_drives_and_they_to_their_maxima(server: Server, begin: Start) -> None:
+def test_sound_array_and_its_drives_reach_their_maxima(server: Server, begin: Start) -> None:
     run = begin(drives(3), "-o", "ssd_members=true", "-k", TESTS).finish()
     assert run.status == 0, run.output
     assert {run.properties(name)["ssd.outcome"] for name in (MAXIMUM, STEADY)} == {"pass"}

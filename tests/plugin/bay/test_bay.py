@@ -100,9 +100,7 @@ UNIDENTIFIED = """{"smartctl": {"exit_status": 1, "messages": [
     {"string": "please specify it with the -d option", "severity": "error"}]}}"""
 
 
-def test_a_drive_that_smartctl_cannot_identify_is_refused_in_the_plan(
-    inner: Inner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_drive_that_smartctl_cannot_identify_is_refused(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_MODEL", "ACME 9")
     monkeypatch.setenv("SIMULATED_UNIDENTIFIED", UNIDENTIFIED)
     for more in (("--collect-only",), ()):
@@ -119,7 +117,7 @@ NO_HEALTH = """{"smartctl": {"exit_status": 4, "version": [7, 3]}, "device": {"p
     "model_name": "QEMU HARDDISK"}"""
 
 
-def test_a_hypervisors_drives_run_without_health_and_are_named_once(
+def test_drives_of_a_hypervisor_run_without_health(
     inner: Inner, monkeypatch: pytest.MonkeyPatch, promises: str
 ) -> None:
     monkeypatch.setenv("SIMULATED_WITHOUT_HEALTH", NO_HEALTH)
@@ -148,7 +146,7 @@ def test_the_inspection_of_a_hypervisors_drives_has_no_error(inner: Inner, monke
 
 
 @pytest.mark.parametrize("args", [(), ("--ssd-smart-type=nvme",)])
-def test_unreadable_drives_are_refused_in_one_sentence_with_one_option(
+def test_unreadable_drives_are_refused_with_one_option(
     inner: Inner, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("SIMULATED_WITHOUT_HEALTH", NO_HEALTH)
@@ -162,7 +160,7 @@ def test_unreadable_drives_are_refused_in_one_sentence_with_one_option(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("given", ["nvme", "/dev/nvme0n1=nvme", "none", "/dev/nvme0*=none"])
-def test_a_drive_that_smartctl_cannot_identify_is_accepted_with_a_type_or_without_health(
+def test_an_unidentified_drive_is_accepted_with_a_type_or_option(
     inner: Inner, monkeypatch: pytest.MonkeyPatch, given: str
 ) -> None:
     monkeypatch.setenv("SIMULATED_UNIDENTIFIED", UNIDENTIFIED)
@@ -345,7 +343,7 @@ def as_planned(world: World, machine: ScriptedMachine, *wipe: str) -> list[str]:
     return [str(each) for each in refusals.refusals(topology, world.matches(), consents, ours)]
 
 
-def test_a_plan_is_of_the_machine_without_what_a_run_would_clear_away() -> None:
+def test_a_plan_is_without_what_a_run_would_clear_away() -> None:
     assert as_planned(*leftover()) == []
 
 
@@ -419,7 +417,7 @@ def test_the_inspection_names_the_drive_of_another_size(inner: Inner, args: tupl
 
 
 @pytest.mark.usefixtures("unequal")
-def test_an_array_of_drives_of_different_size_is_refused_before_anything_is_built(inner: Inner) -> None:
+def test_an_array_of_drives_of_different_size_is_refused(inner: Inner) -> None:
     inner.suite("raid0")
     inner.suite("drive")
     result = inner.run("--ssd-devices=/dev/nvme*", QUICK, "raid0", "drive")

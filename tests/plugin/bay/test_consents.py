@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("more", [(), ("--collect-only",)])
-def test_what_the_survey_cannot_see_is_refused_without_a_word_of_the_user(
+def test_what_the_survey_cannot_see_is_refused_without_consent(
     inner: Inner, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:
     facts = World.facts
@@ -66,9 +66,7 @@ def test_a_run_and_its_plan_refuse_content_without_a_signature(
     assert said[2].startswith("All of these options: --ssd-wipe=SSDQ")
 
 
-def test_consent_for_a_second_port_is_none_for_content_made_since(
-    inner: Inner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_consent_for_a_second_port_is_none_for_newer_content(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     """The options of the last line are enough for what it was printed for, and for nothing else."""
     facts, nodes = World.facts, ("/dev/nvme0n1", "/dev/nvme1n1")
     ports = "".join(f"multiport\0{node}\0" for node in nodes)

@@ -140,9 +140,7 @@ def test_by_variables(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0.05 < record["figures"]["normality_p_value"] <= 1
 
 
-def test_by_variables_a_lot_whose_drives_are_too_near_the_limit_is_rejected(
-    rig: Inner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_by_variables_a_lot_too_near_the_limit_is_rejected(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     slow(monkeypatch, *(0.86 * each for each in SPEEDS))
     plan(rig, 'size = 40\naql = "1.5 %"\nby = "variables"')
     rig.run(*ARGS)
@@ -151,9 +149,7 @@ def test_by_variables_a_lot_whose_drives_are_too_near_the_limit_is_rejected(
     assert "standard deviations within the limit: REJECT" in case.message  # though each drive keeps its promise
 
 
-def test_by_variables_an_outlier_is_no_bad_lot_but_another_plans_business(
-    rig: Inner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_by_variables_an_outlier_is_no_bad_lot(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     slow(monkeypatch, *SPEEDS[:7], 0.6)
     plan(rig, 'size = 40\naql = "1.5 %"\nby = "variables"')
     rig.run(*ARGS)

@@ -99,7 +99,7 @@ def array(*iops: int, geometry: str = "raid5x4", workload: Workload = READS) -> 
 
 
 @pytest.mark.parametrize("lost", ["", "S1"])
-def test_drives_whose_sheet_has_no_limit_are_not_judged_by_that_of_another(bench: JudgingBench, lost: str) -> None:
+def test_drives_without_a_limit_are_not_judged_by_another_sheet(bench: JudgingBench, lost: str) -> None:
     (bench.folder / "one.toml").write_text(PRODUCT)
     (bench.folder / "two.toml").write_text(PRODUCT + promise("steady_iops", 'at_least = "900 IOPS"'))
     one, two = (spec.load(bench.folder / name) for name in ("one.toml", "two.toml"))
@@ -160,7 +160,7 @@ def test_judge_names_a_single_failed_drive_once(bench: JudgingBench) -> None:
     assert noted.sentence.count("S1") == 1
 
 
-def test_an_interval_is_kept_for_later_comparisons_as_it_would_be_judged(bench: JudgingBench) -> None:
+def test_an_interval_is_kept_for_comparisons_as_it_is_judged(bench: JudgingBench) -> None:
     """Of the drive that is told: five rounds are no surer for the I/Os in them."""
     bench.promises = promise("steady_iops", 'at_least = "900 IOPS"')
     three = side_by_side([1000] * 5, [490, 510, 500, 505, 495], [950] * 5)
@@ -173,7 +173,7 @@ def test_an_interval_is_kept_for_later_comparisons_as_it_would_be_judged(bench: 
         bench.noted.clear()
 
 
-def test_of_what_is_only_observed_the_worst_is_on_the_side_where_a_limit_would_be(bench: JudgingBench) -> None:
+def test_an_observations_worst_is_on_the_side_of_a_limit(bench: JudgingBench) -> None:
     three = side_by_side([1000] * 5, [500] * 5, [2000] * 5)
     noted = bench.judge("read_iops", three)
     assert (noted.worst, noted.value, noted.outcome) == ("S1", 500, Finding.OBSERVED)
@@ -191,7 +191,7 @@ def test_a_single_drive_needs_no_table_of_drives(bench: JudgingBench) -> None:
     assert noted.sentence.startswith("steady IOPS of drive S0 (drivex1) randread_4k_qd8: ")
 
 
-def test_the_likeness_of_drives_is_judged_once_and_its_slowest_named(bench: JudgingBench) -> None:
+def test_the_spread_of_drives_is_judged_once_with_the_slowest(bench: JudgingBench) -> None:
     bench.promises = promise("member_spread", "at_least = 0.8")
     noted = bench.judge("member_spread", side_by_side([1000] * 5, [990] * 5, [500] * 5))
     assert (noted.outcome, noted.worst, round(noted.value, 2)) == (Finding.FAIL, "S2", 0.5)
@@ -200,7 +200,7 @@ def test_the_likeness_of_drives_is_judged_once_and_its_slowest_named(bench: Judg
     assert dict(properties([noted]))["ssd.drive"] == "S2"
 
 
-def test_of_the_spread_of_slowest_ios_the_drive_that_has_them_is_named(bench: JudgingBench) -> None:
+def test_a_spread_of_slowest_ios_names_the_drive_that_has_them(bench: JudgingBench) -> None:
     bench.promises = promise("latency_spread_between_members", "at_most = 1.5")
     # At a fixed depth half the IOPS take twice as long.
     noted = bench.judge("latency_spread_between_members", side_by_side([1000] * 5, [500] * 5, [990] * 5))
@@ -210,7 +210,7 @@ def test_of_the_spread_of_slowest_ios_the_drive_that_has_them_is_named(bench: Ju
     assert [round((each.figures.get("slowest_ns") or 0) / 1e6) for each in noted.members] == [8, 16, 8]
 
 
-def test_how_often_a_maximum_was_exceeded_is_kept_beside_the_verdict(bench: JudgingBench) -> None:
+def test_how_often_a_maximum_was_exceeded_is_in_the_evidence(bench: JudgingBench) -> None:
     bench.promises = promise("max_latency", 'at_most = "20 ms"')
     noted = bench.judge("max_latency", side_by_side([1000] * 30, [1000, 250, 1000, 1000, 1000] * 6))
     figures = noted.figures
@@ -320,7 +320,7 @@ def test_growth_that_no_law_says_anything_about_is_not_judged(bench: JudgingBenc
     assert told in bench.why
 
 
-def test_saturations_and_rebuilds_are_looked_up_by_what_was_written(bench: JudgingBench) -> None:
+def test_saturations_and_rebuilds_are_found_by_their_writes(bench: JudgingBench) -> None:
     run = strategies.run([6000] * 10 + [3000] * 30, workload=WRITES, rounds=40)
     saturation = Saturation(replace(run, window_s=40.0), 60_000 * 4096)
     bench.promises = promise("fresh_iops", 'at_least = "5,000 IOPS"', workload="randwrite_*")
@@ -335,7 +335,7 @@ def test_saturations_and_rebuilds_are_looked_up_by_what_was_written(bench: Judgi
     assert (noted.outcome, noted.about, noted.geometries) == (Finding.FAIL, About.REBUILD, (str(geometry),))
 
 
-def test_too_little_evidence_is_an_error_only_where_something_is_promised(bench: JudgingBench) -> None:
+def test_too_little_evidence_is_an_error_only_with_a_promise(bench: JudgingBench) -> None:
     few = array(10, 10, 10, 10, 10)
     bench.promises = promise("p99_latency", 'at_most = "10 s"')
     with pytest.raises(Inconclusive, match=r"INCONCLUSIVE, p99 needs 1,000 I/Os, there are 50"):
@@ -346,13 +346,13 @@ def test_too_little_evidence_is_an_error_only_where_something_is_promised(bench:
     assert "ACME 9 promises no p99 latency" in bench.why
 
 
-def test_a_tail_that_certainly_breaks_its_limit_is_a_failure_however_few_ios_there_were(bench: JudgingBench) -> None:
+def test_a_tail_that_certainly_breaks_its_limit_needs_few_ios(bench: JudgingBench) -> None:
     """At 10 IOPS and a depth of 32 every I/O takes three seconds: no more I/Os are needed to know that."""
     bench.promises = promise("p99_latency", 'at_most = "1 ms"')
     assert bench.judge("p99_latency", array(10, 10, 10, 10, 10)).outcome is Finding.FAIL
 
 
-def test_what_a_window_is_too_short_for_is_skipped_unless_it_is_certainly_broken(bench: JudgingBench) -> None:
+def test_a_window_too_short_for_a_tail_skips_unless_it_is_broken(bench: JudgingBench) -> None:
     bench.promises = promise("max_latency", 'at_most = "1 s"')
     noted = bench.judge("max_latency", array(*[1000] * 5))
     assert noted.outcome is Finding.OBSERVED
@@ -365,7 +365,7 @@ def test_what_a_window_is_too_short_for_is_skipped_unless_it_is_certainly_broken
     assert bench.judge("max_latency", array(*[1000] * 5)).outcome is Finding.PASS
 
 
-def test_what_a_claim_cannot_be_judged_on_is_not_the_drives_failure(bench: JudgingBench) -> None:
+def test_a_claim_that_cannot_be_judged_is_not_the_drives_failure(bench: JudgingBench) -> None:
     with pytest.raises(InvalidMeasurement, match="cannot be judged: the line needs pure reads, pure writes and mixes"):
         bench.judge("bathtub_depth", Curve((array(*[9] * 5), array(*[9] * 5, workload=WRITES))))
 
@@ -391,14 +391,14 @@ def test_what_a_budget_ended_is_no_skip(bench: JudgingBench) -> None:
         bench.judge("steady_iops", array(990, 1010, 1000, 995, 1005))
 
 
-def test_judge_refuses_another_kind_of_result_before_anything_is_looked_up(bench: JudgingBench) -> None:
+def test_judge_refuses_another_kind_of_result_first(bench: JudgingBench) -> None:
     for judged in (array(*[9] * 5), [array(*[9] * 5)], Sweep((array(*[9] * 5),))):
         with pytest.raises(pytest.UsageError, match=r"judged on what was measured of several workloads .* not on a"):
             bench.judge("qd_gain", judged)  # type: ignore[arg-type]
     assert not bench.noted
 
 
-def test_how_a_loop_became_steady_in_a_sentence_for_each_thing_tracked() -> None:
+def test_how_a_loop_became_steady_is_a_sentence_for_each_figure() -> None:
     loop = Rounds("rounds", (READS, WRITES), (Tracked(WRITES, "steady_iops"), Tracked(READS, "mean_latency")), "128k")
     rounds = tuple(
         tuple(

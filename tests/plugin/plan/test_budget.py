@@ -90,7 +90,7 @@ def test_members_come_before_arrays_and_are_no_measurements() -> None:
     assert fitted(least_s - 1, steps).measured == 0
 
 
-def test_an_array_that_rests_on_its_members_is_left_out_without_all_of_them() -> None:
+def test_an_array_without_all_of_its_members_is_left_out() -> None:
     bare = order.of_members(STEPS, OURS, SHEET)
     steps = order.in_order([*STEPS, *bare], of_drives=True)
     least_s = next(
@@ -101,7 +101,7 @@ def test_an_array_that_rests_on_its_members_is_left_out_without_all_of_them() ->
     assert left_out >= {*DEEP.values(), SHALLOW}
 
 
-def test_degraded_arrays_and_sequential_transfers_are_worth_the_least() -> None:
+def test_degraded_arrays_and_sequential_loads_are_worth_least() -> None:
     degraded = measured(Geometry.parse("raid5x3-1failed"))
     streamed = CampaignStep(StepKind.MEASURED, ARRAYS[3], Workload("read", "128k", 8))
     steps = order.in_order([degraded, streamed, DEEP[3], DEEP[5]], of_drives=True)

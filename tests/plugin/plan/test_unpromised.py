@@ -67,7 +67,7 @@ def test_what_has_no_limit_is_skipped_and_not_measured(inner: Inner) -> None:
     )
 
 
-def test_no_array_is_built_where_nothing_has_a_limit_and_such_a_run_is_not_green(inner: Inner) -> None:
+def test_no_array_is_built_without_a_limit_and_no_run_is_green(inner: Inner) -> None:
     option = write(inner)
     result = inner.run(*RUN, option)
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
@@ -89,7 +89,7 @@ def test_a_promise_in_per_cent_of_a_run_needs_the_run(inner: Inner) -> None:
     assert measured(inner) == []
 
 
-def test_what_a_promise_compares_with_is_measured_without_a_limit_of_its_own(inner: Inner) -> None:
+def test_what_a_promise_compares_with_needs_no_limit_of_its_own(inner: Inner) -> None:
     relative = promise(claim="steady_iops", workload="randwrite_*", relative_to="randread_4k_qd8", at_least="2 %")
     assert inner.run(*RUN, *needs("steady_iops"), write(inner, relative)).ret == pytest.ExitCode.OK
     assert sorted(measured(inner)) == ["randread_4k_qd8", "randwrite_4k_qd8"]
@@ -100,7 +100,7 @@ def test_what_a_promise_compares_with_is_measured_without_a_limit_of_its_own(inn
 SPLIT = suite('"raid5", widths=[4]', iops=("steady_iops", '"randread", "256k", 8', '"randread", "128k", 8'))
 
 
-def test_a_percentage_of_the_sheet_is_a_limit_of_arrays_where_the_law_holds(inner: Inner) -> None:
+def test_a_percentage_of_the_sheet_limits_arrays_by_the_law(inner: Inner) -> None:
     """A transfer of two chunks is two I/Os of members, so drives that are bound by IOPS do half of the law."""
     option = write(
         inner,
@@ -207,9 +207,7 @@ def test_the_sheet_of_a_similar_product_is_named(model: str, sheet: str | None) 
         ("16.0 GT/s PCIe", 0.123, ""),
     ],
 )
-def test_a_number_that_names_no_maker_has_the_sheets_of_its_class_and_capacity(
-    max_link: str, terabytes: float, named: str
-) -> None:
+def test_a_model_without_a_maker_has_the_sheets_of_its_class(max_link: str, terabytes: float, named: str) -> None:
     model = "VO007680KYDMV"
     drive = replace(drives.drive(1, model, round(terabytes * 1e12)), max_link=max_link)
     near = alike([drive], [model])

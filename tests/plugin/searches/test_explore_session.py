@@ -249,7 +249,7 @@ def test_nothing_that_can_be_decided_is_an_error(rig: Inner, monkeypatch: pytest
 RARE = SPEC.replace("steady_iops", "max_latency").replace('at_least = "200 IOPS"', 'at_most = "500 ms"')
 
 
-def test_what_no_probe_can_decide_is_probed_once_and_is_not_green(rig: Inner) -> None:
+def test_what_no_probe_can_decide_is_probed_once_and_not_green(rig: Inner) -> None:
     (rig.pytester.path / "acme.toml").write_text(RARE)
     explore(rig, "workloads = 5")
     run(rig)
@@ -400,9 +400,7 @@ def test_searches_of_both_classes_are_conditioned_for_their_own(rig: Inner) -> N
     assert set(rig.outcomes().values()) == {"passed"}
 
 
-def test_drives_that_do_not_settle_are_an_error_and_no_workload_is_blamed(
-    rig: Inner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_drives_that_do_not_settle_are_an_error(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_NOISE", "0.9")
     run(rig)
     case = rig.cases()[CASE]

@@ -118,7 +118,7 @@ def lines(folder: Path, *kinds: str) -> list[dict[str, Any]]:
     return [line for line in every if line["kind"] in kinds]
 
 
-def test_without_a_baseline_it_is_measured_and_skipped_with_that_reason(bench: Inner) -> None:
+def test_without_a_baseline_it_is_measured_and_skipped(bench: Inner) -> None:
     run(bench, "-k", "test_one")
     for case in bench.cases().values():
         assert case.outcome == "skipped"
@@ -263,7 +263,7 @@ def test_another_product_or_protocol_is_refused(bench: Inner, spoil: tuple[str |
     assert sentence in said
 
 
-def test_a_baseline_that_is_none_is_refused_before_anything_is_touched(bench: Inner) -> None:
+def test_a_baseline_that_is_none_is_refused(bench: Inner) -> None:
     assert "neither a run folder nor" in bench.refused("--ssd-devices=/dev/nvme*", "--ssd-baseline=nonsense")
     assert "there is no run in" in bench.refused("--ssd-devices=/dev/nvme*", "--ssd-baseline=last")
     assert "needs drives: " in bench.refused("--ssd-baseline=last")
@@ -289,7 +289,7 @@ def test_a_resumed_run_keeps_its_baseline(bench: Inner) -> None:
     assert set(bench.outcomes().values()) == {"passed"}
 
 
-def test_other_drives_are_held_against_the_median_one_of_the_baseline() -> None:
+def test_other_drives_are_compared_with_the_baselines_median() -> None:
     def of(drive: str) -> Subject:
         return Subject((Geometry.parse("drivex3"),), (Workload("randread", "4k", 8),), drive)
 

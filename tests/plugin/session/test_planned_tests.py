@@ -96,7 +96,7 @@ def test_fewer_tests_from_the_beginning_are_a_whole_run(inner: Inner, suite: str
     assert planned["tests"] == [f"test_promises.py::test_iops[raid5x3-rand{kind}_4k_qd8]" for kind in ("write", "read")]
 
 
-def test_what_failed_in_an_earlier_session_and_is_left_out_is_not_green(inner: Inner, suite: str) -> None:
+def test_an_earlier_failure_that_is_left_out_is_not_green(inner: Inner, suite: str) -> None:
     assert inner.run(DRIVES, QUICK, suite).ret == FAILED
     args = (DRIVES, QUICK, suite, "--ssd-resume=last")
     result = inner.run(*args, "-k", "iops", "-o", "ssd_require_verdicts=false")
@@ -170,7 +170,7 @@ def test_a_bay_that_failed_counts_when_another_one_is_resumed(
     assert inner.fleet()["exit_status"] == FAILED
 
 
-def test_what_failed_in_an_earlier_session_and_is_skipped_is_not_green(
+def test_an_earlier_failure_that_is_skipped_is_not_green(
     inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert inner.run(DRIVES, QUICK, suite).ret == FAILED
@@ -180,7 +180,7 @@ def test_what_failed_in_an_earlier_session_and_is_skipped_is_not_green(
     assert headline(inner.folder()).startswith("## Failed")
 
 
-def test_a_claim_that_failed_and_is_not_judged_any_more_is_not_green(inner: Inner, suite: str) -> None:
+def test_an_earlier_failure_that_is_not_judged_is_not_green(inner: Inner, suite: str) -> None:
     file = inner.pytester.path / "test_promises.py"
     both = SUITE.replace('("steady_iops")', '("steady_iops", "p99_latency")').replace(
         "assert ssd_sla.judge(ssd_run)", "assert all(ssd_sla.judge(each, ssd_run) for each in CLAIMS)", 1

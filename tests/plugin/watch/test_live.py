@@ -136,7 +136,7 @@ MANY = """
 """
 
 
-def test_what_goes_wrong_alike_in_many_tests_is_a_line_and_how_often(
+def test_what_goes_wrong_in_many_tests_is_one_line_with_a_count(
     inner: Inner, window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SIMULATED_BROKEN", "raid5x3")
@@ -180,11 +180,11 @@ def test_a_port_is_a_number(given: str | None, found: int | None) -> None:
     assert settings.live_port(cast("Any", SimpleNamespace(getoption=lambda name: given))) == found
 
 
-def test_a_test_behind_the_option_is_not_taken_for_a_port_silently(inner: Inner, promises: str) -> None:
+def test_a_test_behind_the_option_is_not_taken_for_a_port(inner: Inner, promises: str) -> None:
     assert "write a port" in inner.refused("--ssd-devices=lab:3", promises, "--ssd-live", "test_promises.py")
 
 
-def test_a_port_that_is_taken_is_a_sentence_before_any_drive_is_touched(inner: Inner, promises: str) -> None:
+def test_a_taken_port_is_refused_before_any_drive_is_touched(inner: Inner, promises: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         refused = inner.refused("--ssd-devices=lab:3", promises, f"--ssd-live={port}")

@@ -97,7 +97,7 @@ def test_a_strip_is_drawn_over_capacities_with_its_marks() -> None:
     assert ("found", "cliff after", "0.983 capacities") in chart.table.rows
 
 
-def test_drives_that_were_written_side_by_side_are_drawn_one_by_one(tmp_path: Path) -> None:
+def test_drives_written_side_by_side_are_drawn_one_by_one(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     (tmp_path / "fio").mkdir(mode=0o700)
     path, raw = tmp_path / "fio/drivex2-x.json.gz", "fio/drivex2-x.json.gz"
@@ -284,8 +284,9 @@ def test_a_matrix_is_drawn_as_bandwidth_and_as_a_radar() -> None:
     ids=str,
 )
 def test_other_accesses_are_no_cells_of_a_matrix(other: Workload) -> None:
-    expected = list(block_size_and_mix.matrices(notes(*charted.matrix())))
-    assert list(block_size_and_mix.matrices(notes(*charted.matrix(), charted.measured("raid0x6", other, 1)))) == expected
+    records = charted.matrix()
+    beside = block_size_and_mix.matrices(notes(*records, charted.measured("raid0x6", other, 1)))
+    assert list(beside) == list(block_size_and_mix.matrices(notes(*records)))
 
 
 def test_a_ring_with_a_gap_is_left_out_of_the_radar() -> None:

@@ -74,7 +74,7 @@ def test_a_hundred_runs(tmp_path: Path) -> None:
     assert len(fleets.bay_folders(fleet.path)) == 100
 
 
-def test_a_fleet_is_taken_apart_with_its_labels_and_what_was_never_begun(tmp_path: Path) -> None:
+def test_a_fleet_is_taken_apart_with_labels_and_unbegun_bays(tmp_path: Path) -> None:
     never = FleetBay("dut3", "bays/dut3", "root@dut3", {}, {}, "cannot be reached")
     given = keep_fleet(tmp_path / "runs", [KeptBay(name, [GOOD]) for name in ("dut1", "dut2")], never)
     fleet = merged(tmp_path / "fleet", run(tmp_path, "dut0"), given)
@@ -85,7 +85,7 @@ def test_a_fleet_is_taken_apart_with_its_labels_and_what_was_never_begun(tmp_pat
     assert len(fleets.bay_folders(fleet.path)) == 3
 
 
-def test_names_are_made_unique_by_serial_numbers_and_otherwise_by_the_run(tmp_path: Path) -> None:
+def test_names_are_made_unique_by_serial_numbers_or_the_run(tmp_path: Path) -> None:
     changed = {"sessions": [{"started": "2026-04-01T00:00:00Z", "ended": "2026-04-02T00:00:00Z"}]}
     folders = [
         run(tmp_path, "dut", serials=["S1"], folder="a"),

@@ -209,7 +209,7 @@ def test_nothing_that_others_wrote_is_markup_or_moves_a_terminal(tmp_path: Path)
     )
 
 
-def test_hostile_records_and_manifests_cost_nothing_but_themselves(tmp_path: Path) -> None:
+def test_hostile_records_and_manifests_cost_only_themselves(tmp_path: Path) -> None:
     folder = keep_fleet(tmp_path, [bay("dut1", GOOD), bay("dut2", GOOD)])
     bays = folder / "bays"
     record = plain(GOOD.evidence())

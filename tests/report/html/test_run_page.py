@@ -132,7 +132,7 @@ def test_tables_are_read_out_with_their_heads(write_run: WriteRun, claimed: Clai
     ]  # fmt: skip
 
 
-def test_the_verdict_comes_first_and_says_loudly_if_it_decides_nothing(write_run: WriteRun, claimed: Claimed) -> None:
+def test_the_verdict_comes_first_and_warns_if_it_decides_nothing(write_run: WriteRun, claimed: Claimed) -> None:
     _, page = read(write_run(judged(claimed()), exit_status=1))
     assert page.headings[0] == (1, "✗ Not fit")
     assert "1 of 1 promise failed." in page.text
@@ -142,7 +142,7 @@ def test_the_verdict_comes_first_and_says_loudly_if_it_decides_nothing(write_run
     assert "Not for acceptance: the protocol snia is not made to accept or reject a drive." in page.text
 
 
-def test_of_what_by_what_and_whether_it_counts_stand_with_the_verdict(write_run: WriteRun, claimed: Claimed) -> None:
+def test_drives_protocol_and_validity_stand_with_the_verdict(write_run: WriteRun, claimed: Claimed) -> None:
     text, _ = read(write_run(judged(claimed(value=1000))))
     top = " ".join(Reader.of(text.partition("<nav")[0] + "</main></body></html>").text.split())
     assert "For acceptance: its protocol is made to accept or reject a drive, and every promise judged passed." in top
@@ -270,7 +270,7 @@ def test_many_models_and_long_names_leave_the_verdict_readable(write_run: WriteR
     assert len(title) < 400
 
 
-def test_a_long_message_is_short_in_the_list_and_whole_in_its_section(write_run: WriteRun) -> None:
+def test_a_long_message_is_whole_only_in_its_section(write_run: WriteRun) -> None:
     message = "lost " + "y" * 1000
     _, page = read(write_run(record("error", test="t", message=message)))
     listed, whole = (next(each for each in page.texts[tag] if each.startswith("lost")) for tag in ("a", "code"))

@@ -57,9 +57,7 @@ def missing(found: PageVerdict) -> list[tuple[str, tuple[str, ...], int]]:
     return [(each.claim, each.suites, each.tests) for each in found.coverage.missing]
 
 
-def test_a_promise_that_no_test_judged_is_named_and_the_run_is_not_fit(
-    verdict: Verdict, passed: Callable[..., Line]
-) -> None:
+def test_a_run_with_a_promise_that_no_test_judged_is_not_fit(verdict: Verdict, passed: Callable[..., Line]) -> None:
     found = verdict(planned(TESTS), passed(OTHER), skipped(FIRST), skipped(SECOND), exit_status=5)
     assert missing(found) == [(IOPS, (), 2)]
     assert found.fitness is Fitness.NO_VERDICT
@@ -67,9 +65,7 @@ def test_a_promise_that_no_test_judged_is_named_and_the_run_is_not_fit(
     assert found.use.startswith("Not for acceptance")
 
 
-def test_one_verdict_of_a_promise_is_enough_and_the_coverage_has_the_rest(
-    verdict: Verdict, passed: Callable[..., Line]
-) -> None:
+def test_one_verdict_of_a_promise_is_enough(verdict: Verdict, passed: Callable[..., Line]) -> None:
     found = verdict(planned(TESTS), passed(OTHER), passed(FIRST, IOPS), skipped(SECOND))
     assert (found.fitness, found.coverage.missing) == (Fitness.FIT, ())
     assert found.headline == "Fit for 2 of 3 tests, 3 of 8 drives"
@@ -81,9 +77,7 @@ def test_a_figure_without_a_limit_is_no_verdict(verdict: Verdict, passed: Callab
     assert missing(verdict(planned(TESTS), *records, exit_status=5)) == [(IOPS, (), 2)]
 
 
-def test_a_test_that_does_not_apply_to_the_drives_makes_no_promise_hollow(
-    verdict: Verdict, passed: Callable[..., Line]
-) -> None:
+def test_a_test_that_does_not_apply_makes_no_promise_hollow(verdict: Verdict, passed: Callable[..., Line]) -> None:
     away = skipped(FIRST, applies=False), skipped(SECOND, applies=False)
     found = verdict(planned(TESTS), passed(OTHER), *away)
     assert (found.fitness, str(found.coverage)) == (Fitness.FIT, "1 of 1 test, 3 of 8 drives")
@@ -101,7 +95,7 @@ def test_a_suite_of_which_no_test_applies_is_hollow(verdict: Verdict, passed: Ca
 
 
 @pytest.mark.parametrize("before", ["", "dut2-", "4k-"], ids=["alone", "in a bay", "behind a parameter"])
-def test_published_maxima_do_not_stand_for_arrays_of_which_none_can_be_built(
+def test_published_maxima_do_not_stand_for_arrays_never_built(
     verdict: Verdict, passed: Callable[..., Line], before: str
 ) -> None:
     array, maximum = f"raid5/b.py::p99[{before}raid5-randread_4k_qd8]", f"raid5/c.py::maximum[{before}drivex2]"
@@ -114,9 +108,7 @@ def test_published_maxima_do_not_stand_for_arrays_of_which_none_can_be_built(
     assert found.fitness is Fitness.FIT
 
 
-def test_a_test_whose_limit_could_not_be_applied_is_not_without_a_limit(
-    verdict: Verdict, passed: Callable[..., Line]
-) -> None:
+def test_a_limit_that_could_not_be_applied_is_not_none(verdict: Verdict, passed: Callable[..., Line]) -> None:
     """Its baseline is missing, or its protocol is too short: it counts as not judged."""
     observed = {"outcome": Finding.OBSERVED, "limit": None, "margin_percent": None, "source": ""}
     records = passed(OTHER), passed(FIRST, IOPS), passed(SECOND, IOPS, **observed, is_unjudged=True)
@@ -124,9 +116,7 @@ def test_a_test_whose_limit_could_not_be_applied_is_not_without_a_limit(
     assert (found.tests_judged, found.tests, found.unlimited, found.is_partial) == (2, 3, 0, True)
 
 
-def test_a_claim_that_another_suite_judged_is_named_with_its_suite(
-    verdict: Verdict, passed: Callable[..., Line]
-) -> None:
+def test_a_claim_of_another_suite_is_named_with_its_suite(verdict: Verdict, passed: Callable[..., Line]) -> None:
     both = {**TESTS, "sheet/a.py::iops": [IOPS]}
     records = passed(OTHER), passed("sheet/a.py::iops", IOPS, "drivex8"), skipped(FIRST), skipped(SECOND)
     assert missing(verdict(planned(both), *records, exit_status=5)) == [(IOPS, ("raid5",), 2)]
@@ -173,9 +163,7 @@ def test_what_another_sentence_explains_is_not_hollow_as_well(
     assert found.coverage.missing == ()
 
 
-def test_tests_that_were_left_out_count_until_a_session_runs_them(
-    verdict: Verdict, passed: Callable[..., Line]
-) -> None:
+def test_left_out_tests_count_until_a_session_runs_them(verdict: Verdict, passed: Callable[..., Line]) -> None:
     first = planned({OTHER: [P99]}, left_out=[FIRST, SECOND])
     assert str(verdict(first, passed(OTHER)).coverage) == "1 of 3 tests, 3 of 8 drives"
     second = planned({FIRST: [IOPS]}, left_out=[SECOND])
@@ -195,9 +183,7 @@ def test_a_drive_counts_if_a_judged_test_loaded_it(verdict: Verdict, passed: Cal
     assert verdict(tests, built, passed(OTHER)).coverage.untested == {f"wS{number}" for number in range(1, 6)}
 
 
-def test_an_inspected_drive_counts_only_where_nothing_was_measured(
-    verdict: Verdict, passed: Callable[..., Line]
-) -> None:
+def test_an_inspected_drive_counts_only_without_measurements(verdict: Verdict, passed: Callable[..., Line]) -> None:
     members = tuple(Part(str(each["serial"]), {}, Finding.PASS) for each in DRIVES)
     inspected = passed("i/a.py::new", members=members) | {"claim": "inspected_wear"}
     tests = planned({"i/a.py::new": ["inspection"]})
