@@ -115,7 +115,7 @@ def test_failed_drive_is_one_failure_and_the_others_are_judged(
     assert all("SSDQ0002" in str(record["sentence"]) for record in verdicts)
     for uneven in cases_of(inner, "test_even"):
         assert uneven.outcome == "error"
-        assert "1 of 4 drives is left out: SSDQ0002" in uneven.message
+        assert "SSDQ0002" in uneven.message
     (left_out,) = inner.records("drives_left_out")
     assert left_out["failed"] == ["SSDQ0002"]
     assert inner.verdict().fitness is Fitness.NOT_FIT
@@ -138,7 +138,7 @@ def test_drive_that_never_settles_is_inconclusive_alone(inner: Inner, monkeypatc
     others = ["SSDQ0001", "SSDQ0002", "SSDQ0004"]
     for case in cases_of(inner, "test_iops"):
         assert case.outcome == "error"
-        assert "SSDQ0003 (did not settle within" in case.message
+        assert "SSDQ0003 (did not settle" in case.message
         assert case.properties["ssd.drives"].split() == others
         assert "ssd.drives_failed" not in case.properties
     assert measured_on(inner) == [others, others]
@@ -166,7 +166,7 @@ def test_failed_drive_is_a_failure_also_without_a_promise(inner: Inner, monkeypa
     run(inner, "-k", "test_iops", *unpromised, spec=PRODUCT).assert_outcomes(failed=1, skipped=1)
     struck, later = cases_of(inner, "test_iops")
     assert "drive SSDQ0002 failed" in struck.message
-    assert "1 of 4 drives is left out: SSDQ0002" in later.message
+    assert "SSDQ0002" in later.message
 
 
 def test_one_drive_that_is_left_is_judged_by_itself(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +177,8 @@ def test_one_drive_that_is_left_is_judged_by_itself(inner: Inner, monkeypatch: p
     assert measured_on(inner) == [["SSDQ0002"]] * 2
     for case in cases_of(inner, "test_even", drives=2):
         assert case.outcome == "error"
-        assert "cannot be judged: 1 of 2 drives is left out: SSDQ0001" in case.message
+        assert "SSDQ0001" in case.message
+    assert [list(record["drives"]) for record in inner.records("drives_left_out")] == [["SSDQ0001"]]
 
 
 def test_loss_of_all_drives_is_a_failure_once(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +195,7 @@ def test_resumed_run_does_not_use_a_drive_that_failed(inner: Inner, monkeypatch:
     monkeypatch.delenv("SIMULATED_TROUBLE")
     result = run(inner, "--ssd-resume=last")
     result.assert_outcomes(passed=1, failed=2, errors=2)
-    result.stdout.fnmatch_lines(["*drive SSDQ0002 failed in an earlier session*"])
+    result.stdout.fnmatch_lines(["*SSDQ0002 failed in*earlier session*"])
     struck, later = cases_of(inner, "test_iops")
     assert (struck.outcome, later.outcome) == ("failure", "passed")
     assert measured_on(inner) == [["SSDQ0001", "SSDQ0003", "SSDQ0004"]] * 2

@@ -144,7 +144,7 @@ def test_a_drive_in_a_self_test_is_waited_for_and_then_left_out(inner: Inner, mo
     monkeypatch.setattr(drive_failure, "PAUSE_S", 0.001)
     for case in judged(inner, 4):
         assert cause(case) == ("error", "", [])
-        assert "an extended self-test (40 % left)" in case.message
+        assert "40 % left" in case.message
         assert "smartctl -X" in case.message
     (awaited,) = inner.records("self_test_awaited")
     assert list(awaited["drives"]) == ["SSDQ0002"]
