@@ -89,7 +89,7 @@ def test_a_damaged_file_is_as_good_as_none(tmp_path_factory: pytest.TempPathFact
 def test_a_file_of_another_schema_is_refused_and_not_replaced(store: Store, act: Callable[[Store], object]) -> None:
     store.keep(ACME, FOUND)
     file(store).write_text(text := file(store).read_text().replace(f'"schema": {SCHEMA}', '"schema": 1'))
-    with pytest.raises(OtherSchema, match=rf"\.json has schema 1, and .* reads schema {SCHEMA} only$"):
+    with pytest.raises(OtherSchema, match=rf"\.json .* schema {SCHEMA} "):
         act(store)
     assert file(store).read_text() == text
 
