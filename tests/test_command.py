@@ -55,12 +55,12 @@ def refused(out: Out, *argv: str) -> str:
     return said.err.removeprefix("ssdqual: ").rstrip()
 
 
-def test_runs_are_named_by_the_beginning_of_their_names_by_last_or_by_path(runs: Path, capsys: Out) -> None:
+def test_runs_are_named_by_prefix_last_or_path(runs: Path, capsys: Out) -> None:
     assert command.main(["compare", "20260301", "last"]) == 0
     first = capsys.readouterr().out
     assert command.main(["compare", str(runs / "20260301T120000Z-aaaa"), "20260303T120000Z-aaaa"]) == 0
     assert capsys.readouterr().out == first
-    assert "of 2 figures compared: 1 worse" in first
+    assert "1 worse" in first
     assert "\x1b" not in first
     assert max(map(len, first.splitlines())) <= 100
 
@@ -68,16 +68,14 @@ def test_runs_are_named_by_the_beginning_of_their_names_by_last_or_by_path(runs:
 def test_what_is_wrong_is_one_sentence(runs: Path, capsys: Out) -> None:
     nothing = "x is neither a run folder nor the beginning of the name of one in ssdqual-runs"
     assert refused(capsys, "compare", "x", "last") == nothing
-    assert (
-        refused(capsys, "compare", "last") == "compare needs at least two runs; the others are compared with the first"
-    )
-    assert refused(capsys, "compare", "2026", "last").startswith("2026 matches 3 runs in ssdqual-runs: 20260301T")
-    assert "is not a standard deviation" in refused(capsys, "compare", "--run-to-run=-1", "20260301", "last")
-    assert "is not a standard deviation" in refused(capsys, "compare", "--run-to-run=nan", "20260301", "last")
-    assert refused(capsys, "compare", "--run-dir=nowhere", "last", "last") == "there is no run in nowhere"
+    assert "two runs" in refused(capsys, "compare", "last")
+    assert "3 runs in ssdqual-runs: 20260301T" in refused(capsys, "compare", "2026", "last")
+    for number in ("-1", "nan"):
+        assert "standard deviation" in refused(capsys, "compare", f"--run-to-run={number}", "20260301", "last")
+    assert refused(capsys, "compare", "--run-dir=nowhere", "last", "last").endswith("nowhere")
     assert "nowhere: " in refused(capsys, "history", "nowhere")
-    assert refused(capsys, "history", ".").startswith("2 figures match: steady_iops of raid5x4 randread_4k_qd8, p99_")
-    assert "matching runs has such a figure" in refused(capsys, "history", ".", "--claim=throughput")
+    assert refused(capsys, "history", ".").startswith("2 figures match: steady_iops")
+    assert "has such a figure" in refused(capsys, "history", ".", "--claim=throughput")
 
 
 @pytest.mark.parametrize(
@@ -92,22 +90,22 @@ def test_what_is_wrong_is_one_sentence(runs: Path, capsys: Out) -> None:
         (["report", "a", "\x1b[2J"], "unrecognized arguments: "),
     ],
 )
-def test_a_wrong_argument_is_one_sentence_and_the_status_of_pytest(argv: list[str], said: str, capsys: Out) -> None:
+def test_a_wrong_argument_is_a_sentence_and_pytests_status(argv: list[str], said: str, capsys: Out) -> None:
     with pytest.raises(SystemExit) as ended:
         command.main(argv)
     printed = capsys.readouterr()
     assert ended.value.code == 4
     assert printed.err.startswith(f"ssdqual: {said}")
     assert printed.err.count("\n") == 1
-    assert "--help lists the options" in printed.err
+    assert "--help" in printed.err
     assert "\x1b" not in printed.err
 
 
 def test_a_run_is_not_compared_with_itself_or_its_copy(runs: Path, capsys: Out) -> None:
     name = "20260301T120000Z-aaaa"
-    assert refused(capsys, "compare", "20260301", name) == (f"{name} is the same run as {name}")
+    assert refused(capsys, "compare", "20260301", name).split(" is the same ")[0] == name
     shutil.copytree(runs / name, "copied")
-    assert refused(capsys, "compare", "20260301", "copied").startswith(f"copied is the same run as {name}")
+    assert refused(capsys, "compare", "20260301", "copied").endswith(f"run as {name}")
 
 
 def test_a_run_that_has_not_ended_is_told_as_that(runs: Path, capsys: Out) -> None:
@@ -118,22 +116,22 @@ def test_a_run_that_has_not_ended_is_told_as_that(runs: Path, capsys: Out) -> No
         command.main(["compare", "20260301", "20260302"])
         first, now = capsys.readouterr().out.splitlines()[1:3]
         assert "has not ended" not in first
-        assert now.endswith("has not ended: No verdict")
+        assert now.endswith("not ended: No verdict")
     path.write_text(json.dumps({**manifest, "ended": "2026-03-01T13:00:00Z", "exit_status": 2}))
     command.main(["compare", "20260301", "20260302"])
-    assert capsys.readouterr().out.splitlines()[1].endswith("has not ended: No verdict")
+    assert capsys.readouterr().out.splitlines()[1].endswith("not ended: No verdict")
 
 
 def test_a_file_that_cannot_be_written_is_said_so(runs: Path, capsys: Out) -> None:
     assert command.main(["compare", "20260301", "last", "--svg=missing/c.svg"]) == 4
-    assert capsys.readouterr().err == "ssdqual: missing/c.svg: No such file or directory\n"
+    assert capsys.readouterr().err.startswith("ssdqual: missing/c.svg: ")
 
 
 def test_another_protocol_is_refused_unless_it_is_wanted(runs: Path, capsys: Out) -> None:
     Kept([KeptMeasurement(5)], protocol="other").keep(runs / "20260401T120000Z-bbbb")
-    assert "the protocol differs: quick (" in refused(capsys, "compare", "20260301", "20260401")
+    assert "protocol differs: quick" in refused(capsys, "compare", "20260301", "20260401")
     assert command.main(["compare", "20260301", "20260401", "--anyway"]) == 0
-    assert "differs: protocol: quick (" in capsys.readouterr().out
+    assert "differs: protocol: quick" in capsys.readouterr().out
 
 
 def test_a_gate_fails_on_a_figure_that_is_worse(runs: Path, capsys: Out) -> None:
@@ -191,7 +189,8 @@ def test_a_gate_does_not_pass_a_run_that_lacks_a_figure(
     assert command.main(["compare", "old", "new"]) == 0
     assert command.main(["compare", "old", "new", "--fail-on-worse"]) == 4
     said = capsys.readouterr().err
-    assert said == "ssdqual: 1 of 2 figures of old cannot be compared with new, so --fail-on-worse does not pass it\n"
+    assert said.startswith("ssdqual: 1 of 2 ")
+    assert "--fail-on-worse" in said
 
 
 def test_a_gate_passes_figures_that_were_and_are_zero(runs: Path) -> None:
@@ -216,7 +215,7 @@ def test_a_gate_does_not_pass_readings_alone(runs: Path, capsys: Out) -> None:
     for name, value in (("old", 4), ("new", 3)):
         Kept([KeptMeasurement(value, Claim.CONFORMING_DRIVES, is_reading=True)]).keep(runs / name)
     assert command.main(["compare", "old", "new", "--fail-on-worse"]) == 4
-    assert "is a reading without an interval" in capsys.readouterr().err
+    assert "without an interval" in capsys.readouterr().err
 
 
 def test_a_lot_that_is_rejected_now_closes_the_gate(runs: Path) -> None:
@@ -245,7 +244,7 @@ def test_the_verdicts_on_lots_decide_alone(runs: Path, before: Finding, after: F
     assert command.main(["compare", "old", "new", "--fail-on-worse"]) == status
 
 
-def test_a_lot_without_a_verdict_now_does_not_pass_beside_other_figures(runs: Path) -> None:
+def test_a_lot_without_a_verdict_does_not_pass_beside_figures(runs: Path) -> None:
     for name, outcome in (("old", Finding.PASS), ("new", Finding.INCONCLUSIVE)):
         counted = KeptMeasurement(4, Claim.CONFORMING_DRIVES, is_reading=True, lot="steady_iops", outcome=outcome)
         Kept([KeptMeasurement(12_000), counted]).keep(runs / name)
@@ -272,7 +271,7 @@ def test_a_gate_does_not_pass_a_run_that_is_not_as_it_was_sealed(runs: Path, cap
     records = runs / damaged / "records.jsonl"
     records.write_bytes(records.read_bytes().replace(b'"p99_latency"', b'"p99_latency\0'))
     assert command.main(["compare", "old", "new", "--fail-on-worse"]) == 4
-    assert f"{damaged} is not as it was sealed" in capsys.readouterr().err
+    assert f"{damaged} is not as " in capsys.readouterr().err
 
 
 def test_the_version(capsys: Out) -> None:
@@ -337,23 +336,24 @@ def test_it_is_a_program_that_loads_nothing_heavy_for_its_help(runs: Path) -> No
 def test_a_spec_is_explained(capsys: Out) -> None:
     assert command.main(["spec", "--check", "intel-dc-s3500-480gb"]) == 0
     said = capsys.readouterr().out
-    assert "limit at least 67,500 IOPS" in said
-    assert "no figure: throughput of sequential reads" in said
+    assert "67,500 IOPS" in said
+    assert "no figure: throughput" in said
 
 
 def test_an_error_in_a_spec_is_one_sentence(tmp_path: Path, capsys: Out) -> None:
     (tmp_path / "wrong.toml").write_text('[product]\nname = "A"\nmodels = []\ncolour = "red"\n')
-    assert refused(capsys, "spec", "--check", str(tmp_path / "wrong.toml")) == "wrong.toml: product.colour: unknown key"
+    assert refused(capsys, "spec", "--check", str(tmp_path / "wrong.toml")).startswith("wrong.toml: product.colour: ")
     assert "is not shipped" in refused(capsys, "spec", "--check", "nothing")
 
 
 def test_a_spec_is_written_from_a_run_and_explained(runs: Path, capsys: Out) -> None:
     assert command.main(["spec", "--from", "last", "-o", "new.toml"]) == 0
-    assert "raid5x4 randread_4k_qd8: steady IOPS about 11,000 IOPS (run 20260303T" in capsys.readouterr().out
+    proposed = capsys.readouterr().out
+    assert all(each in proposed for each in ("raid5x4 randread_4k_qd8: ", "11,000 IOPS", "run 20260303T"))
     assert "File exists" in refused(capsys, "spec", "--from", "last", "-o", "new.toml")
-    assert "--from and -o go together" in refused(capsys, "spec", "--from", "last")
-    assert "--from and -o go together" in refused(capsys, "spec", "--check", "default", "-o", "other.toml")
-    assert "neither a run folder" in refused(capsys, "spec", "--from", "x", "-o", "other.toml")
+    assert "--from and -o" in refused(capsys, "spec", "--from", "last")
+    assert "--from and -o" in refused(capsys, "spec", "--check", "default", "-o", "other.toml")
+    assert "a run folder" in refused(capsys, "spec", "--from", "x", "-o", "other.toml")
     assert not (runs.parent / "other.toml").exists()
 
 
@@ -402,8 +402,8 @@ def test_a_shell_completes_words(tmp_path: Path, typed: str, expected: set[str])
 
 
 def test_run_refuses_what_is_no_suite(capsys: Out) -> None:
-    assert "there is no suite raid7; the suites are acceptance, " in refused(capsys, "run", "raid5", "raid7", "-x")
-    assert refused(capsys, "run", "raid5", "--devices") == "--devices needs a value"
+    assert "suite raid7; " in refused(capsys, "run", "raid5", "raid7", "-x")
+    assert refused(capsys, "run", "raid5", "--devices").startswith("--devices ")
 
 
 def test_short_options_of_run_are_options_of_the_plugin(pytestconfig: pytest.Config) -> None:
@@ -414,4 +414,4 @@ def test_exit_status_of_run_is_that_of_pytest(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "pytest_ssdqual", "run", "raid5", "-p", "no:cacheprovider"]
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED, done.stdout  # the gate's: without drives
-    assert done.stdout.startswith("pytest --pyargs pytest_ssdqual.suites.raid5 -p no:cacheprovider\n")
+    assert done.stdout.split()[:3] == ["pytest", "--pyargs", "pytest_ssdqual.suites.raid5"]

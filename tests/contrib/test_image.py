@@ -48,14 +48,14 @@ def test_entry_point_needs_what_protects_the_drives(tmp_path: Path) -> None:
     assert re.search("--pid=host|leases", refused.stderr)
 
 
-def test_documented_command_has_every_mount_that_the_entry_point_asks_for() -> None:
+def test_documented_command_has_every_mount_of_the_entry_point() -> None:
     command = (ROOT / "docs/labs.md").read_text()
     asked = re.findall(r"-v \S+?(?=\")|--pid=host", ENTRYPOINT.read_text())
     assert len(asked) == 4
     assert [option for option in asked if option not in command] == []
 
 
-def test_image_has_every_tool_and_every_file_that_the_guard_reads() -> None:
+def test_image_has_every_tool_and_file_that_the_guard_reads() -> None:
     words = set(re.findall(r"[\w.-]+", CONTAINERFILE))
     assert set(facts.TOOLS.values()) | set(facts.NVME_TOOLS.values()) <= words | {"coreutils", "gzip"}
     script = (ROOT / "pytest_ssdqual/rig/scripts/configured_names.sh").read_text()

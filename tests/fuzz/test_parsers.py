@@ -165,7 +165,7 @@ def test_lsblk_and_the_survey(lsblk: str, facts: str) -> None:
 
 @fuzzed(30)
 @given(worlds(), st.data())
-def test_a_survey_that_is_damaged_lets_nothing_pass_that_is_in_use(world: World, data: st.DataObject) -> None:
+def test_a_damaged_survey_lets_nothing_in_use_pass(world: World, data: st.DataObject) -> None:
     """Only the relations may be lost together with the lines that tell of them; never an error of Python's."""
     disk = world.disks[0]
     facts = data.draw(text_like([world.facts(disk.path)]))

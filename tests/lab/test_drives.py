@@ -78,7 +78,7 @@ def test_scsi_drives_share_an_adapter_and_are_ssds() -> None:
     ]
 
 
-def test_a_drive_with_a_latency_has_no_file_and_reads_as_zeros_behind_the_same_limit() -> None:
+def test_a_drive_with_a_latency_reads_zeros_behind_its_limit() -> None:
     (drive,) = shelf(1, iops=297, latency_ns=64_000_000)
     (at_once,) = shelf(1, iops=297)
     argv = drive_argv(0, drive, Path("/lab"))

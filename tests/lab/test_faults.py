@@ -28,7 +28,7 @@ def reopened_over(command: QmpCommand) -> str:
 
 
 @given(positions, st.sets(st.sampled_from(RequestKind), min_size=1))
-def test_what_fails_is_just_what_was_asked_for_and_goes_on_failing(position: int, requests: set[RequestKind]) -> None:
+def test_only_what_was_asked_for_fails_and_goes_on_failing(position: int, requests: set[RequestKind]) -> None:
     added, reopened = failing(Names(position), requests)
     rules = added.arguments["inject-error"]
     assert isinstance(rules, list)

@@ -8,7 +8,7 @@ import pytest
 from pytest_ssdqual.lab.host import LabUnavailable, Program, architecture, cache_directory, require, to_boot
 
 
-def test_everything_missing_is_named_at_once_with_what_installs_it() -> None:
+def test_all_that_is_missing_is_named_with_what_installs_it() -> None:
     programs = [Program("sh", "dash"), Program("no-qemu", "qemu"), Program("no-ssh", "ssh"), Program("no-scp", "ssh")]
     with pytest.raises(LabUnavailable) as caught:
         require(programs)

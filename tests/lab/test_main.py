@@ -9,7 +9,7 @@ from pytest_ssdqual.lab import __main__ as command
 
 
 @pytest.mark.parametrize(("arguments", "release"), [([], ""), (["--release", "debian12"], "debian12")])
-def test_the_image_is_built_for_the_release_of_the_host_or_the_one_that_is_named(
+def test_the_image_is_built_for_the_hosts_or_the_named_release(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], release: str
 ) -> None:
     asked = []

@@ -59,7 +59,7 @@ def test_what_a_killed_owner_left_is_removed_by_the_next(memory: Path) -> None:
         assert not left.exists()
 
 
-def test_drives_that_do_not_fit_into_memory_go_to_the_temporary_files(tmp_path: Path) -> None:
+def test_drives_too_large_for_memory_go_to_temporary_files(tmp_path: Path) -> None:
     assert roomiest(0, tmp_path) == tmp_path
     assert roomiest(1 << 60, tmp_path) == Path(tempfile.gettempdir())
     assert roomiest(0, tmp_path / "none") == Path(tempfile.gettempdir())

@@ -34,7 +34,7 @@ def heard(client: Client) -> list[tuple[str, dict[str, object]]]:
 
 
 @given(st.dictionaries(st.text(), JSON, max_size=4))
-def test_whatever_is_said_is_one_event_and_comes_out_as_it_went_in(facts: dict[str, object]) -> None:
+def test_any_text_is_one_event_and_comes_out_as_it_went_in(facts: dict[str, object]) -> None:
     message = encoded(Topic.LOG, facts)
     assert list(decoded(message)) == [("log", facts)]
     assert message.count(b"\n") == 3
@@ -106,7 +106,7 @@ def test_the_time_is_not_kept() -> None:
     assert heard(feed.join()) == []
 
 
-def test_a_client_that_does_not_read_is_let_go_and_others_are_not() -> None:
+def test_only_a_client_that_does_not_read_is_let_go() -> None:
     feed = Feed()
     slow, quick = feed.join(), feed.join()
     for number in range(2 * feeds.MOST_BEHIND):

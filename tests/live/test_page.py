@@ -168,7 +168,7 @@ def test_who_is_refused_tries_again(server: LiveServer, page: Page, monkeypatch:
     page.until(f"{STATE} === 'running'")
 
 
-def test_hours_of_one_load_and_a_thousand_verdicts_are_loaded_again(server: LiveServer, page: Page) -> None:
+def test_hours_of_a_load_and_1000_verdicts_are_loaded_again(server: LiveServer, page: Page) -> None:
     step(server.feed)
     server.feed.publish(Topic.LOAD, {"at_ms": now_ms() - 9_000_000, **LOAD})
     verdict(server.feed, "fail", "the first")

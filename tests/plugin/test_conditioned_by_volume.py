@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 SUITE = suite('"raid0", widths=[2, 4]', iops=("steady_iops", '"randread", "4k", 8', '"randwrite", "4k", 8'))
 
 
-def test_a_session_conditions_by_volume_and_refreshes_before_each_array(inner: Inner) -> None:
+def test_a_session_conditions_by_volume_and_refreshes_each_array(inner: Inner) -> None:
     inner.pytester.makepyfile(test_volume=SUITE)
     (inner.pytester.path / "acme.toml").write_text(PRODUCT + promise(claim="steady_iops", at_least="1 IOPS"))
     result = inner.run("--ssd-devices=lab:4", "--ssd-spec=acme.toml", "--ssd-protocol=acceptance")

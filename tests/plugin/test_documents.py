@@ -68,7 +68,7 @@ def test_the_architecture_names_every_package() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_options_ini_values_marks_and_fixtures_that_are_named_exist(name: str) -> None:
+def test_options_ini_values_marks_and_fixtures_named_exist(name: str) -> None:
     text, there = (ROOT / name).read_text(), declared_now()
     assert set(OPTION.findall(text)) <= {each.name for each in there.options}
     named = {each for each in INI.findall(text) if not each.startswith(ansible.LABEL)}
@@ -87,7 +87,7 @@ def test_commands_that_are_named_exist_with_their_options(name: str) -> None:
 APART = ("spec", "run", "doctor", "certificate")
 
 
-def test_options_of_the_pages_about_the_command_are_the_command_s() -> None:
+def test_options_of_pages_about_the_command_are_the_commands() -> None:
     """``docs/history.md`` is about most of them, ``docs/specs.md`` about specs, ``docs/report.md`` on certificates."""
     named = re.compile(r"(?<![\w-])--(?!ssd-)[a-z][a-z-]*")
     of_specs = commands()["spec"]

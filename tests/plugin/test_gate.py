@@ -25,10 +25,7 @@ def test_gate_closes_without_drives(inner: Inner, promises: str, workers: tuple[
     result = inner.run(*workers)
     result.assert_outcomes(passed=1, skipped=2)
     assert result.ret == NOTHING
-    result.stdout.fnmatch_lines(
-        ["ssdqual: nothing was judged: all 2 hardware tests were skipped: needs drives: add --ssd-devices=*"]
-    )
-    result.stdout.fnmatch_lines(["ssdqual: exit status 5 *ssd_require_verdicts = false*"])
+    result.stdout.fnmatch_lines(["ssdqual: nothing was*--ssd-devices=*", "*ssd_require_verdicts = false*"])
     case = inner.all_cases()["nothing was judged"]
     assert (case.outcome, "--ssd-devices" in case.message) == ("error", True)
     properties = inner.suite_properties()
@@ -70,7 +67,7 @@ def test_gate_closes_with_too_few_drives(inner: Inner) -> None:
     why = (
         f"all 30 hardware tests were skipped: {few} (17); needs two widths of raid5 (4 drives), 2 given (12); {healthy}"
     )
-    assert f"ssdqual: nothing was judged: {why}" in result.stdout.str()
+    assert why in result.stdout.str()
     found = inner.manifest()
     assert found["exit_status"] == NOTHING
     assert found["judged"] == {
@@ -97,14 +94,16 @@ def test_gate_closes_if_nothing_is_promised(inner: Inner, promises: str) -> None
     (inner.pytester.path / "acme.toml").write_text(PRODUCT + promise(claim="p99_latency", at_most="1 s"))
     result = inner.run("--ssd-devices=lab:3", promises, "-k", "iops", "-o", "ssd_measure_unpromised=true")
     assert result.ret == NOTHING
-    assert "all 2 hardware tests were skipped: it was measured, but the spec has no limit for it" in result.stdout.str()
+    judged = inner.manifest()["judged"]
+    assert (judged["hardware_tests"], judged["judged"]) == (2, 0)
+    assert "no limit" in judged["nothing_judged"]
 
 
 def test_gate_closes_if_all_is_undecided(inner: Inner, promises: str) -> None:
     few = ("--ssd-devices=lab:3", promises, "-o", "ssd_inconclusive=skip", "-k")
     result = inner.run(*few, "iops and randwrite")
     assert result.ret == NOTHING
-    assert "the only hardware test was skipped: it was inconclusive (ssd_inconclusive = skip)" in result.stdout.str()
+    assert "(ssd_inconclusive = skip)" in inner.manifest()["judged"]["nothing_judged"]
     (inner.pytester.path / "ssdqual-runs").rename(inner.pytester.path / "before")
     inner.pytester.path.joinpath("acme.toml").write_text(PRODUCT + promise(claim="steady_iops", at_least="300 IOPS"))
     assert inner.run(*few, "iops").ret == NOTHING  # one of two is not enough
@@ -118,7 +117,7 @@ def test_gate_counts_reasons(inner: Inner) -> None:
         )
     )  # fmt: skip
     result = inner.run()
-    result.stdout.fnmatch_lines(["*all 9 hardware tests were skipped: why 0 (2); why 1 (2); why 2 (2); and 2 other*"])
+    result.stdout.fnmatch_lines(["*: why 0 (2); why 1 (2); why 2 (2); and 2 *"])
 
 
 def test_gate_takes_xfail_as_judged(inner: Inner, promises: str) -> None:
@@ -146,8 +145,7 @@ def test_gate_closes_for_one_bay_without_verdict(inner: Inner, promises: str) ->
     two = ("--ssd-devices=root@dut1:/dev/nvme*", "--ssd-devices=root@dut2:/dev/nvme0n1,/dev/nvme1n1")
     args = (*two, promises, "--ssd-protocol=quick", "-n", "2", "-k", "iops and randread and (x4 or x2)")
     result = inner.run(*args)
-    few = "no hardware test was selected for it"
-    result.stdout.fnmatch_lines([f"ssdqual: dut2: nothing was judged: {few}", "ssdqual: exit status 5 instead*"])
+    result.stdout.fnmatch_lines(["ssdqual: dut2: nothing*", "*exit status 5*"])
     assert result.ret == NOTHING
     assert "dut1: nothing" not in result.stdout.str()
     fleet = inner.folder()
@@ -164,7 +162,7 @@ def test_gate_leaves_pages_of_all_bays(inner: Inner, promises: str) -> None:
     assert result.ret == NOTHING
     fleet = inner.folder()
     for name in ("report.html", "summary.md", "bays/dut1/report.html", "bays/dut2/summary.md"):
-        assert "raid5 needs at least 3 drives, 2 given" in (fleet / name).read_text(), name
+        assert "3 drives, 2 given" in (fleet / name).read_text(), name
 
 
 def test_gate_ignores_other_suites(inner: Inner) -> None:
@@ -187,7 +185,7 @@ def test_gate_closes_if_no_hardware_test_is_selected(inner: Inner, promises: str
     result = inner.run("--ssd-devices=lab:3", promises, "-k", "unit", *workers)
     result.assert_outcomes(passed=1, deselected=None if workers else 4)
     assert result.ret == NOTHING
-    result.stdout.fnmatch_lines(["ssdqual: nothing was judged: no hardware test was selected*"])
+    result.stdout.fnmatch_lines(["ssdqual: nothing was*"])
     assert inner.manifest()["exit_status"] == NOTHING
 
 
@@ -195,12 +193,12 @@ def test_gate_closes_if_no_hardware_test_is_selected(inner: Inner, promises: str
 def test_drives_are_not_prepared_for_tests_that_do_not_run(inner: Inner, promises: str, option: str) -> None:
     result = inner.run("--ssd-devices=lab:3", promises, option)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "--collect-only prints the plan" in "".join(result.errlines)
+    assert "--collect-only" in "".join(result.errlines)
     assert not (inner.pytester.path / "ssdqual-runs").exists()
 
 
 @pytest.mark.parametrize(("version", "is_read"), [((8, 4, 2), False), ((9, 0, 0), True)])
-def test_settings_where_this_pytest_does_not_read_them_are_refused(
+def test_settings_that_this_pytest_does_not_read_are_refused(
     inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch, version: tuple[int, ...], is_read: bool
 ) -> None:
     inner.pytester.makepyprojecttoml('[tool.pytest]\nssd_expect = "8"\n')
@@ -213,16 +211,16 @@ def test_settings_where_this_pytest_does_not_read_them_are_refused(
 def test_a_truth_value_that_is_none_is_named(inner: Inner, promises: str) -> None:
     result = inner.run("--ssd-devices=lab:3", promises, "-o", "ssd_require_verdicts=maybe")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "ssd_require_verdicts is true or false" in "".join(result.errlines)
+    assert "ssd_require_verdicts" in "".join(result.errlines)
 
 
 def test_a_plan_says_what_would_be_skipped(inner: Inner) -> None:
     result = inner.run("--ssd-devices=lab:2", inner.suite("raid5"), "--collect-only", "-q")
     assert result.ret == OK
-    result.stdout.fnmatch_lines(["*29 of 32 hardware tests would be skipped: raid5 needs at least 3 drives*"])
+    result.stdout.fnmatch_lines(["*29 of 32*3 drives*"])
 
 
-def test_the_suite_that_fails_on_purpose_runs_only_when_it_is_named(inner: Inner) -> None:
+def test_the_suite_that_fails_on_purpose_runs_only_by_name(inner: Inner) -> None:
     raid5, meta = inner.suite("raid5"), inner.suite("meta")
     plan = ("--ssd-devices=lab:3", "--ssd-spec=meta/meta.toml", "--collect-only", "-q")
     assert "meta/" not in inner.run(*plan, ".").stdout.str()

@@ -10,6 +10,7 @@ import duckdb
 import pytest
 from support.builders.sheet import PRODUCT, promise
 
+from pytest_ssdqual.report.run_folder.journal import SCHEMA
 from pytest_ssdqual.report.run_folder.reader import read_records
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def test_every_query_gives_rows_that_the_records_have(inner: Inner, monkeypatch:
         inner.run("--ssd-devices=/dev/nvme*", "--ssd-protocol=quick", "--ssd-spec=acme.toml")
     runs = sorted((inner.pytester.path / "ssdqual-runs").iterdir())
     with (runs[0] / "records.jsonl").open("a") as file:
-        file.write('{"schema":3,"kind":"verd')  # a crash
+        file.write(f'{{"schema":{SCHEMA},"kind":"verd')  # a crash
     monkeypatch.chdir(inner.pytester.path)
     assert len(QUERIES) >= 10
     with duckdb.connect() as database:

@@ -137,6 +137,6 @@ def test_a_question_about_pytest_opens_no_bay(inner: Inner, question: str) -> No
     assert not (inner.pytester.path / "ssdqual-runs").exists()
 
 
-def test_the_fixtures_are_there_in_a_second_session_of_the_process(inner: Inner, promises: str) -> None:
+def test_the_fixtures_exist_in_a_second_session_of_the_process(inner: Inner, promises: str) -> None:
     for _ in range(2):
         inner.run("--ssd-devices=lab:3", promises, "-k", "scaling or randread").assert_outcomes(failed=1, skipped=2)

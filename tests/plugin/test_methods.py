@@ -100,7 +100,7 @@ def acme(inner: Inner) -> str:
     return "--ssd-spec=acme.toml"
 
 
-def test_what_has_a_purge_of_its_own_comes_first_and_a_rebuild_last(inner: Inner, acme: str) -> None:
+def test_a_purge_of_its_own_comes_first_and_a_rebuild_last(inner: Inner, acme: str) -> None:
     result = inner.run("--ssd-devices=lab:3", acme, *ALL, "--collect-only", "-q")
     assert ids(result) == [
         "test_saturation[raid0x2-randwrite_4k_qd8]",
@@ -159,7 +159,7 @@ def test_outcomes_and_what_is_kept_of_them(inner: Inner, acme: str) -> None:
     assert relative["ssd.limit_source"] == "acme.toml promise[1]: at least 50 % of randread_4k_qd8"
 
 
-def test_a_figure_that_nothing_is_promised_of_is_noted_and_skipped(inner: Inner, acme: str) -> None:
+def test_a_figure_without_a_promise_is_noted_and_skipped(inner: Inner, acme: str) -> None:
     result = inner.run("--ssd-devices=lab:3", acme, *ALL, "-k", "saturation or read_128k")
     result.assert_outcomes(skipped=2)
     for case in inner.cases().values():
@@ -244,7 +244,7 @@ def test_published_figures_stand_beside_ours(inner: Inner, acme: str) -> None:
     }
 
 
-def test_the_sheet_that_a_suite_names_comes_before_that_of_the_drives(inner: Inner, acme: str) -> None:
+def test_the_sheet_of_a_suite_comes_before_that_of_the_drives(inner: Inner, acme: str) -> None:
     inner.pytester.makepyfile(
         """
         import pytest
@@ -357,7 +357,7 @@ def test_arrays_that_make_no_sense_are_a_usage_error(inner: Inner, acme: str) ->
     assert "--ssd-arrays needs drives: " in inner.refused("--ssd-arrays=drive")
 
 
-def test_arrays_that_the_drives_cannot_form_are_skipped_with_their_numbers(inner: Inner, acme: str) -> None:
+def test_arrays_of_more_drives_are_skipped_with_both_numbers(inner: Inner, acme: str) -> None:
     inner.run("--ssd-devices=lab:3", acme, "--ssd-arrays=raid10,raid0x8", "-k", "test_loop")
     assert {name: case.message for name, case in inner.cases().items()} == {
         "test_loop[raid10-rounds]": "raid10 needs at least 4 drives, 3 given",

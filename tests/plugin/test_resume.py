@@ -221,7 +221,7 @@ def test_what_was_measured_by_all_sessions_is_one_run(run: PassedRun, monkeypatc
     }
 
 
-def test_a_run_that_was_complete_is_judged_again_without_a_drive_being_touched(run: PassedRun) -> None:
+def test_a_complete_run_is_judged_again_without_its_drives(run: PassedRun) -> None:
     run()
     before = run.folder().records()
     cases = {name: (each.message, each.properties) for name, each in run.inner.cases().items()}
@@ -376,20 +376,20 @@ def test_other_drives_are_refused(
 def test_another_spec_or_protocol_is_refused(run: PassedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = lose(run, monkeypatch, 2, *PART)
     name = folder.path.name
-    assert run.refused("--ssd-protocol=intel") == f"{name} cannot be resumed: the protocol is intel now and was quick"
+    assert run.refused("--ssd-protocol=intel").partition("protocol ")[2].startswith("is intel ")
     spec = run.inner.pytester.path / "acme.toml"
     spec.write_text(SPEC.replace("0.85", "0.9"))
     line = f"line {SPEC.splitlines().index('at_least = 0.85') + 1}"
-    assert run.refused() == (
-        f'{name} cannot be resumed: {line} of the spec acme is "at_least = 0.9" now and was "at_least = 0.85"'
-    )
+    said = run.refused()
+    assert said.startswith(f"{name} cannot be resumed: {line} ")
+    assert said.index("at_least = 0.9") < said.index("at_least = 0.85")
     assert run.refused("--collect-only").startswith(f"{name} cannot be resumed: {line} ")
     spec.write_text(SPEC)
     manifest = folder.manifest()
     was = manifest["defaults"]["text"]
     manifest["defaults"]["text"] = was.replace("at_least = 0.9", "at_least = 0.8", 1)
     (folder.path / "manifest.json").write_text(json.dumps(manifest))
-    assert "of the promises default is " in run.refused()
+    assert "the promises default " in run.refused()
     assert len(folder.records("resume_refused")) == 3
 
 
@@ -399,7 +399,7 @@ def test_a_run_that_lives_is_refused(run: PassedRun, monkeypatch: pytest.MonkeyP
     for writer in ("main", "gw0"):
         claim = FolderLock(folder.path, writer)
         said = run.refused(*PART)
-        assert said.startswith(f"{folder.path} is in use by ")
+        assert said.startswith(f"{folder.path} is in use")
         claim.release()
     assert folder.records() == before
     run("--ssd-resume=last", *PART).assert_outcomes(passed=4)
@@ -446,11 +446,11 @@ def test_drives_may_have_changed_places(run: PassedRun, monkeypatch: pytest.Monk
 
 
 def test_what_there_is_not_cannot_be_resumed(run: PassedRun) -> None:
-    assert run.refused() == f"there is no run in {run.root}"
+    assert run.refused().endswith(f"no run in {run.root}")
     refused = Journal.create(run.root, "aaaaaaaa")
     refused.note("run_refused", reasons="/dev/nvme0n1 is mounted")
     refused.seal()
-    assert run.refused() == f"there is no run in {run.root}"
+    assert run.refused().endswith(f"no run in {run.root}")
     result = run(f"--ssd-resume={refused.path.name}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*--ssd-resume: {refused.path} has nothing to resume: its request was refused"])

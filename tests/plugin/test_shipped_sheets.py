@@ -86,9 +86,7 @@ def test_drives_that_meet_their_maxima_make_an_array_that_passes(bought: Inner, 
     assert "drives that meet samsung-pm9a3-7t68" in str(verdict["sentence"])
 
 
-def test_arrays_of_drives_whose_writes_are_slow_grow_with_their_number(
-    bought: Inner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_arrays_of_drives_with_slow_writes_grow(bought: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of I/Os of members 37.5 % are writes on RAID 5 of three, 31.6 % on wider ones: both decide what the drives do."""
     monkeypatch.setenv("SIMULATED_SHEET", QLC[1])
     assert (
@@ -110,9 +108,7 @@ def test_an_array_of_drives_at_half_their_sheet_fails(
     assert -60 < float(str(verdict["margin_percent"])) < -35
 
 
-def test_an_array_of_drives_at_a_tenth_of_their_sheet_fails_beside_the_maxima(
-    bought: Inner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_drives_at_a_tenth_of_their_sheet_fail_with_their_array(bought: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     slow(monkeypatch, 0.1, *DRIVES)
     assert run(bought, PM9A3, f"(published and randread) or ({READS})").ret == pytest.ExitCode.TESTS_FAILED
     assert {record["outcome"] for record in bought.records("verdict")} == {"fail"}
@@ -126,7 +122,7 @@ def test_the_one_drive_that_misses_its_sheet_is_the_cause(bought: Inner, monkeyp
     assert verdict["cause"]["drives"] == [DRIVES[1]]
 
 
-def test_a_path_that_limits_drives_at_their_maxima_fails_neither_them_nor_their_array(
+def test_a_path_that_limits_maxima_fails_neither_drive_nor_array(
     bought: Inner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SIMULATED_PATH", ",".join(f"{drive}=0.6" for drive in DRIVES))
@@ -153,9 +149,7 @@ def test_writes_that_a_path_limits_accuse_no_drive(
     assert (writes["outcome"] == "fail") == (culprit == "product")
 
 
-def test_an_array_is_no_pass_where_the_maximum_of_its_drives_was_not_measured(
-    bought: Inner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_array_is_no_pass_without_the_maximum_of_its_drives(bought: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     slow(monkeypatch, 0.04, *DRIVES)
     monkeypatch.setenv("SIMULATED_MISTAKES", "run:drivex4:randread_4k_t8xqd64")
     assert run(bought, PM9A3, READS).ret == pytest.ExitCode.TESTS_FAILED
@@ -211,7 +205,7 @@ OF_DRIVES = "steady_iops and randwrite_4k_qd8"
     ("model", "writes", "share"),
     [(P5336, "randwrite_16k", 1.0), (P5336, "randwrite_16k", 0.5), (BM1743, "randwrite_4k", 1.0)],
 )
-def test_large_qlc_drives_are_fit_if_they_write_as_their_sheet_says(
+def test_large_qlc_drives_that_write_as_published_are_fit(
     inner: Inner, monkeypatch: pytest.MonkeyPatch, model: tuple[str, str], writes: str, share: float
 ) -> None:
     large_qlc(inner, monkeypatch, model, share)
@@ -221,9 +215,7 @@ def test_large_qlc_drives_are_fit_if_they_write_as_their_sheet_says(
     assert maximum["outcome"] == ("pass" if share == 1 else "fail")
 
 
-def test_a_qlc_drive_is_conditioned_with_its_unit_whatever_is_measured_first(
-    inner: Inner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_qlc_drive_is_conditioned_with_its_unit(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     """It prefers smaller writes than its sheet says, and is conditioned with those."""
     large_qlc(inner, monkeypatch, P5336)
     monkeypatch.setenv("SIMULATED_PREFERRED", "8192")
@@ -231,9 +223,7 @@ def test_a_qlc_drive_is_conditioned_with_its_unit_whatever_is_measured_first(
     assert {record["workload"] for record in inner.records("conditioned")} == {"randwrite_8k_qd8"}
 
 
-def test_a_run_whose_conditioning_would_exceed_its_limit_does_not_begin(
-    inner: Inner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_whose_conditioning_exceeds_its_limit_is_refused(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     large_qlc(inner, monkeypatch, P5336)
     content = files("pytest_ssdqual").joinpath("protocols", "acceptance.toml").read_text()
     (inner.pytester.path / "short.toml").write_text(content.replace('limit = "48 h"', 'limit = "1 h"'))

@@ -66,7 +66,7 @@ def test_drives_without_a_suite_are_refused_in_the_checkout() -> None:
     assert "name a suite" in done.stderr
 
 
-def test_pytest_prints_its_help_without_the_packages_of_the_tests(tmp_path: Path) -> None:
+def test_pytest_prints_its_help_without_the_tests_packages(tmp_path: Path) -> None:
     (tmp_path / "hypothesis.py").write_text("raise ModuleNotFoundError('hypothesis')")
     path = Path(os.pathsep.join([str(tmp_path), str(ROOT)]))
     for option, expected in (("--help", "--ssd-devices"), ("--markers", "ssd_array")):

@@ -80,9 +80,7 @@ def test_drive_unplugged_in_its_purge_is_named_as_lost(inner: Inner, monkeypatch
     assert "purge" in str(record["error"])
 
 
-def test_drive_that_does_not_answer_is_tried_again_by_the_next_test(
-    inner: Inner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_drive_without_an_answer_is_tried_again_by_the_next_test(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is busy with the discard of its purge; udev's process, which waits for it, is only a symptom."""
     monkeypatch.setenv("SIMULATED_SILENT", "SSDQ0003=1")
     run(inner, tests=ONLY_IOPS).assert_outcomes(passed=1, errors=1)
@@ -117,15 +115,13 @@ def test_failed_drive_is_one_failure_and_the_others_are_judged(
     assert all("SSDQ0002" in str(record["sentence"]) for record in verdicts)
     for uneven in cases_of(inner, "test_even"):
         assert uneven.outcome == "error"
-        assert "1 of 4 drives is left out: SSDQ0002" in uneven.message
+        assert "SSDQ0002" in uneven.message
     (left_out,) = inner.records("drives_left_out")
     assert left_out["failed"] == ["SSDQ0002"]
     assert inner.verdict().fitness is Fitness.NOT_FIT
 
 
-def test_failed_drive_is_a_failure_also_where_a_broken_promise_is_expected(
-    inner: Inner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_drive_is_a_failure_also_of_an_expected_failure(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0002")
     tests = ONLY_IOPS.replace("def test_iops", '@pytest.mark.xfail(reason="slow")\ndef test_iops')
     spec = PRODUCT + promise(claim="steady_iops", at_least="9000000 IOPS")
@@ -142,7 +138,7 @@ def test_drive_that_never_settles_is_inconclusive_alone(inner: Inner, monkeypatc
     others = ["SSDQ0001", "SSDQ0002", "SSDQ0004"]
     for case in cases_of(inner, "test_iops"):
         assert case.outcome == "error"
-        assert "SSDQ0003 (did not settle within" in case.message
+        assert "SSDQ0003 (did not settle" in case.message
         assert case.properties["ssd.drives"].split() == others
         assert "ssd.drives_failed" not in case.properties
     assert measured_on(inner) == [others, others]
@@ -164,15 +160,13 @@ def test_failure_of_the_others_is_reported_beside_a_failed_drive(inner: Inner, m
     assert later.properties["ssd.drives_failed"] == "SSDQ0004"
 
 
-def test_failed_drive_is_a_failure_also_where_nothing_is_promised(
-    inner: Inner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_drive_is_a_failure_also_without_a_promise(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0002")
     unpromised = "-o", "ssd_measure_unpromised=true"
     run(inner, "-k", "test_iops", *unpromised, spec=PRODUCT).assert_outcomes(failed=1, skipped=1)
     struck, later = cases_of(inner, "test_iops")
     assert "drive SSDQ0002 failed" in struck.message
-    assert "1 of 4 drives is left out: SSDQ0002" in later.message
+    assert "SSDQ0002" in later.message
 
 
 def test_one_drive_that_is_left_is_judged_by_itself(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +177,8 @@ def test_one_drive_that_is_left_is_judged_by_itself(inner: Inner, monkeypatch: p
     assert measured_on(inner) == [["SSDQ0002"]] * 2
     for case in cases_of(inner, "test_even", drives=2):
         assert case.outcome == "error"
-        assert "cannot be judged: 1 of 2 drives is left out: SSDQ0001" in case.message
+        assert "SSDQ0001" in case.message
+    assert [list(record["drives"]) for record in inner.records("drives_left_out")] == [["SSDQ0001"]]
 
 
 def test_loss_of_all_drives_is_a_failure_once(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +195,7 @@ def test_resumed_run_does_not_use_a_drive_that_failed(inner: Inner, monkeypatch:
     monkeypatch.delenv("SIMULATED_TROUBLE")
     result = run(inner, "--ssd-resume=last")
     result.assert_outcomes(passed=1, failed=2, errors=2)
-    result.stdout.fnmatch_lines(["*drive SSDQ0002 failed in an earlier session*"])
+    result.stdout.fnmatch_lines(["*SSDQ0002 failed in*earlier session*"])
     struck, later = cases_of(inner, "test_iops")
     assert (struck.outcome, later.outcome) == ("failure", "passed")
     assert measured_on(inner) == [["SSDQ0001", "SSDQ0003", "SSDQ0004"]] * 2
@@ -227,7 +222,7 @@ LOT = """
 
 
 @pytest.mark.parametrize(("accept", "outcome"), [(1, "failure"), (2, "passed")])
-def test_lot_of_fifty_with_two_dead_drives_is_decided_by_its_plan(
+def test_lot_of_50_with_two_dead_drives_is_decided_by_its_plan(
     inner: Inner, monkeypatch: pytest.MonkeyPatch, accept: int, outcome: str
 ) -> None:
     monkeypatch.setenv("SIMULATED_DRIVES", "50")

@@ -86,7 +86,7 @@ def test_heat_that_is_promised_is_judged(
     assert array == RAID or trouble.partition(":")[2] in case.message
 
 
-def test_a_figure_of_heat_without_a_promise_is_skipped_with_the_figure(inner: Inner) -> None:
+def test_a_figure_of_heat_without_a_promise_is_skipped(inner: Inner) -> None:
     inner.pytester.makepyfile(test_promise=with_heat(DRIVES, "sustained_temperature"))
     (inner.pytester.path / "acme.toml").write_text(SPEC)
     inner.run("--ssd-devices=lab:4", "--ssd-spec=acme.toml", "--ssd-protocol=quick").assert_outcomes(
@@ -141,9 +141,7 @@ def test_so_it_is_of_a_measurement_that_ends_when_it_is_decided(inner: Inner, mo
     assert {each["fio"] for each in inner.records("environment")} == {"precondition", "run"}
 
 
-def test_conditioning_is_not_judged_but_what_was_wrong_is_on_record(
-    inner: Inner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_conditioning_is_not_judged_but_its_objections_recorded(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "throttled:SSDQ0003")
     run(inner, RAID)
     records = inner.records("environment")
@@ -157,9 +155,7 @@ def test_conditioning_is_not_judged_but_what_was_wrong_is_on_record(
         assert each["unknown"] == ["cpu_throttled_percent"]
 
 
-def test_what_the_kernel_said_is_on_record_and_changes_no_verdict(
-    inner: Inner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kernel_messages_are_recorded_and_change_no_verdict(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "timeout:SSDQ0003")
     run(inner, RAID).assert_outcomes(passed=1)
     records = inner.records("environment")

@@ -64,7 +64,7 @@ def begin(start: Start, tmp_path: Path) -> Start:
 
 
 @pytest.mark.nightly
-def test_arrays_of_every_level_are_assembled_of_drives_that_were_conditioned_once(server: Server, begin: Start) -> None:
+def test_arrays_of_every_level_share_drives_conditioned_once(server: Server, begin: Start) -> None:
     run = begin(drives(4), *LENIENTLY).finish()
     assert run.status == 0, run.output
     folder = run.folder
@@ -114,7 +114,7 @@ def test_array_is_assembled_of_drives_that_were_conditioned(server: Server, begi
 
 
 @pytest.mark.nightly
-def test_a_run_that_was_cancelled_on_an_array_goes_on_with_its_drives(server: Server, begin: Start) -> None:
+def test_a_run_cancelled_on_an_array_goes_on_with_its_drives(server: Server, begin: Start) -> None:
     only = (*ONE, *LENIENTLY)
     running = begin(drives(3), *only)
     # The array's first visit has ended; the run is cancelled during the second one.

@@ -33,7 +33,7 @@ def sent(before: dict[str, Written], now: dict[str, Written]) -> list[int | None
     return [write_counters.written_since(before[name], now[name]) for name in before]
 
 
-def test_a_write_is_counted_to_the_byte_and_only_where_it_was_made(here: Bench) -> None:
+def test_a_write_is_counted_to_the_byte_where_it_was_made(here: Bench) -> None:
     before = look(here)
     here.write(here.drives[0].path, "4k", 3)
     here.write(here.drives[2].path, "512", 1, at=100)

@@ -433,7 +433,7 @@ def test_a_run_ends_before_it_began(scene: str, rack: OccupiedDrives, tmp_path: 
 
 
 @REMAINS
-def test_a_drive_that_is_put_to_use_after_the_guard_passed_it_is_refused(scene: str, rack: OccupiedDrives) -> None:
+def test_a_drive_put_to_use_after_the_guard_passed_it_is_refused(scene: str, rack: OccupiedDrives) -> None:
     drive = rack.drive(4)
     assert rack.refusals((drive.path,)) == ""
     rack.machine.run(["sh", "-ec", 'mke2fs -q "$1"; mkdir -p /mnt/late; mount "$1" /mnt/late', "mount", drive.path])

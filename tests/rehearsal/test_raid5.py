@@ -77,7 +77,7 @@ def test_junit_carries_the_evidence_of_every_claim(run: Finished) -> None:
         assert all((run.folder.path / raw).is_file() for raw in found["ssd.raw"].split())
 
 
-def test_nothing_went_on_around_it_and_the_figures_of_that_are_known(run: Finished) -> None:
+def test_nothing_went_on_around_it_by_known_figures(run: Finished) -> None:
     assert run.status == 0, run.output
     properties = run.properties(ONE)
     figures = {name: float(properties[f"ssd.{name}"]) for name in KNOWN}

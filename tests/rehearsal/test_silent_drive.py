@@ -74,7 +74,7 @@ def test_names_without_an_array_are_removed_and_arrays_are_not(here: Bench) -> N
     assert Server(here.lab).left() == []
 
 
-def test_stopped_array_leaves_no_name_behind_while_udev_opens_its_node(here: Bench) -> None:
+def test_stopped_array_leaves_no_name_while_udev_opens_its_node(here: Bench) -> None:
     held = HeldDrives(here.machine, here.drives[:2])
     setup = Setup(here.machine, held, PROTOCOL, Book(), "lab", lambda what, seconds: None)
     settings = replace(ArraySettings(), bitmap="none")

@@ -49,7 +49,7 @@ def test_all_that_is_asked_is_answered_by_either_shell(here: Bench, shell: list[
 
 @pytest.mark.parametrize("shell", [["sh"], ["busybox", "sh"]], ids=" ".join)
 @pytest.mark.parametrize("source", ["/dev/kmsg", "dmesg"])
-def test_what_the_kernel_says_of_a_member_is_heard_by_either_shell(here: Bench, shell: list[str], source: str) -> None:
+def test_kernel_messages_of_a_member_are_read_by_either_shell(here: Bench, shell: list[str], source: str) -> None:
     """And of nobody else; the messages are ours, the names are those of the guest's own sysfs."""
     member, other = here.drives[:2]
     script = SCRIPT if source == "/dev/kmsg" else SCRIPT.replace("/dev/kmsg", "/dev/no-such-log")
@@ -120,7 +120,7 @@ def measure(here: Bench) -> Iterator[Measure]:
         held.release()
 
 
-def test_another_program_that_reads_a_member_is_found_and_the_drive_is_named(measure: Measure) -> None:
+def test_another_program_that_reads_a_member_is_found(measure: Measure) -> None:
     member = measure.array.members[1]
     found = measure(f"while :; do dd if={member.path} of=/dev/null bs=1M iflag=direct; done")
     (said,) = (each for each in found if each.startswith("the members of raid5x3 read "))

@@ -74,7 +74,7 @@ def test_with_arguments_both_parts_are_run_once_and_both_count(
     assert lines == [f"{UNIT} -m not lab", f"{ALL} -m not lab", f"script/test: {outcome}"]
 
 
-def test_parts_run_beside_each_other_and_what_judges_has_the_processor_first(checkout: Path) -> None:
+def test_parts_run_beside_each_other_by_priority(checkout: Path) -> None:
     done, lines = ended(checkout, **GOOD)
     assert done == 0
     commands = [f"{each} {LESS}" for each in (UNIT, LAB, UNHURRIED, FAULTS)]
@@ -102,7 +102,7 @@ def test_nightly_takes_no_arguments(checkout: Path) -> None:
     assert subprocess.run(argv, capture_output=True, check=False).returncode == 4
 
 
-def test_repetitions_and_parts_that_were_chosen_have_the_usual_priority(checkout: Path) -> None:
+def test_repetitions_and_chosen_parts_have_the_usual_priority(checkout: Path) -> None:
     ended(checkout, **GOOD | {"unhurried": [1, 0]})
     assert nice_of(checkout, "unhurried") == os.nice(0)
     ended(checkout, "-x", unit=[0], all=[0])
@@ -118,9 +118,7 @@ def test_quick_runs_unit_tests_only(checkout: Path, status: int, said: str) -> N
 
 @pytest.mark.parametrize("second", [0, 1, 5])
 @pytest.mark.parametrize(("part", "command"), [("lab", LAB), ("unhurried", UNHURRIED), ("faults", FAULTS)])
-def test_rehearsals_that_failed_beside_others_are_run_again_alone(
-    checkout: Path, part: str, command: str, second: int
-) -> None:
+def test_rehearsals_that_failed_are_run_again_alone(checkout: Path, part: str, command: str, second: int) -> None:
     done, lines = ended(checkout, **GOOD | {part: [1, second]})
     assert done == bool(second)
     again = f"script/test: some rehearsals of the part {part} failed; they run again, alone"
@@ -148,7 +146,7 @@ def test_what_passes_alone_makes_nothing_else_pass(checkout: Path, lasting: str)
     assert lines[-1] == "script/test: unit tests: passed; tests in the lab: passed, some only alone"
 
 
-def test_parts_without_a_test_are_not_missed_but_nothing_at_all_is(checkout: Path) -> None:
+def test_parts_without_a_test_are_not_missed_unless_all_are(checkout: Path) -> None:
     empty = {"lab": [5], "unhurried": [5], "faults": [5]}
     done, lines = ended(checkout, **GOOD | empty)
     assert done == 0
@@ -175,9 +173,7 @@ def test_an_error_inside_of_pytest_ends_it_all_in_each_part(checkout: Path, part
 
 
 @pytest.mark.parametrize(("statuses", "expected"), [([0, 0, 0], 0), ([0, 1, 0], 1), ([0, 0, 5], 1)])
-def test_core_of_the_rehearsals_runs_on_all_releases_whatever_fails(
-    checkout: Path, statuses: list[int], expected: int
-) -> None:
+def test_core_of_the_rehearsals_runs_on_all_releases(checkout: Path, statuses: list[int], expected: int) -> None:
     done, lines = ended(checkout, "--all-releases", "-x", all=statuses)
     assert done == expected
     assert [line for line in lines if not line.startswith("script/test: ")] == [f"{ALL} -m every_release -x"] * 3

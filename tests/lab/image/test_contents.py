@@ -32,7 +32,7 @@ def test_programs_and_the_rules_that_name_drives_are_taken(path: str) -> None:
         "var/lib/dpkg/x",
     ],
 )
-def test_nothing_that_assembles_by_itself_or_is_only_read_is_taken(path: str) -> None:
+def test_nothing_that_assembles_itself_or_is_only_read_is_taken(path: str) -> None:
     assert not wanted(path)
 
 

@@ -20,7 +20,7 @@ http://vendor.example/apt/ cloud-sdk-bookworm main
 """
 
 
-def test_sources_are_the_hosts_own_archive_with_the_name_replaced() -> None:
+def test_sources_are_the_hosts_archive_with_the_name_replaced() -> None:
     fields = dict(line.split(": ") for line in sources_text(TARGETS, "bookworm", TRIXIE).splitlines())
     assert (fields["URIs"], fields["Suites"], fields["Components"]) == (
         "http://mirror.example/debian/",

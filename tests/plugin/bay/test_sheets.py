@@ -78,7 +78,7 @@ def test_an_array_of_several_sheets_is_refused(inner: Inner) -> None:
     assert inner.records("array_created", "measured") == []
 
 
-def test_a_mixed_array_that_is_asked_for_is_judged_by_the_slowest(inner: Inner) -> None:
+def test_a_mixed_array_is_judged_by_the_slowest(inner: Inner) -> None:
     inner.pytester.path.joinpath("nine.toml").write_text(
         sheet("ACME nine", '"ACME 9*"', promise(claim="steady_iops", at_least="10,000 IOPS"))
     )
@@ -121,7 +121,7 @@ def test_different_sheets_of_one_name_are_refused(inner: Inner) -> None:
     assert refusal.endswith("two different specs are named three; rename one of the files")
 
 
-def test_sheets_with_different_promises_relative_to_another_workload_are_refused(inner: Inner) -> None:
+def test_sheets_with_different_relative_promises_are_refused(inner: Inner) -> None:
     for name, percent in (("nine", 150), ("three", 20)):
         relative = promise(claim="steady_iops", relative_to="randread_4k_qd8", at_least=f"{percent} %")
         path = inner.pytester.path / f"{name}.toml"
@@ -131,7 +131,7 @@ def test_sheets_with_different_promises_relative_to_another_workload_are_refused
     assert refusal.count("\n") == 0
 
 
-def test_a_sheet_without_models_is_for_the_drives_that_no_other_names(inner: Inner) -> None:
+def test_a_sheet_without_models_is_for_drives_without_another(inner: Inner) -> None:
     inner.pytester.path.joinpath("rest.toml").write_text(sheet("Rest", "", rate(300)))
     inner.run(DEVICES, QUICK, "--ssd-spec=nine.toml,rest.toml", inner.suite("datasheet"))
     assert sorted(set(judged_by(inner))) == ["nine (NVMe)", "rest (NVMe)"]

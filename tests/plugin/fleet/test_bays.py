@@ -121,7 +121,7 @@ def test_a_machine_that_is_lost_errors_its_own_tests(
     assert all(inner.records("run_ended", bay=bay) for bay in ("dut1", "dut2"))
 
 
-def test_a_worker_that_is_killed_takes_no_other_bay_with_it_and_nothing_is_run_twice(
+def test_a_killed_worker_takes_no_other_bay_with_it(
     inner: Inner, promises: str, alone: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SIMULATED_ONLY", "root@dut1")
@@ -141,9 +141,7 @@ def test_a_worker_that_is_killed_takes_no_other_bay_with_it_and_nothing_is_run_t
     assert len(noted) == len(set(noted)) == len(told)
 
 
-def test_what_is_wrong_with_one_refuses_all_before_anything_is_touched(
-    inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_wrong_with_one_bay_refuses_all(inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_ONLY", "root@dut2")
     monkeypatch.setenv("SIMULATED_HELD", "1")
     told = inner.refused(*TWO, promises, QUICK, "-n", "2")
@@ -156,7 +154,7 @@ def test_what_is_wrong_with_one_refuses_all_before_anything_is_touched(
     assert fleet.read(inner.folder()).exit_status == pytest.ExitCode.USAGE_ERROR
 
 
-def test_a_machine_that_cannot_be_examined_is_the_reason_of_its_own_bay(
+def test_a_machine_without_an_answer_refuses_its_own_bay(
     inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def opened(settings: Settings, *args: Any) -> OpenedBay:  # noqa: ANN401 (as it is given)
@@ -288,7 +286,7 @@ def test_bays_that_share_a_switch(
     assert ("left: 3 ×" in told) is (status != 4)
 
 
-def test_a_baseline_is_a_fleet_bay_by_bay_or_the_run_of_one_for_all(inner: Inner, promises: str) -> None:
+def test_a_baseline_is_a_fleet_or_one_run_for_all_bays(inner: Inner, promises: str) -> None:
     few = (promises, QUICK, "-k", "iops and randread and x4")
     inner.run(*TWO, *few, "-n", "2")
     before = inner.folder().rename(inner.pytester.path / "before")

@@ -79,7 +79,7 @@ def test_a_bay_for_which_xdist_starts_no_worker_is_an_error(
     assert statuses(inner) == {"dut1": 1, "dut2": 1, "dut3": 1}
 
 
-def test_a_worker_that_dies_before_it_is_ready_takes_no_other_bay_with_it(inner: Inner, promises: str) -> None:
+def test_a_worker_that_dies_at_its_start_loses_only_its_bay(inner: Inner, promises: str) -> None:
     inner.pytester.makeconftest(
         SERVES
         + """
@@ -125,9 +125,7 @@ def test_what_cannot_be_collected_is_an_error_of_every_bay(inner: Inner, promise
 
 
 @pytest.mark.parametrize("is_mended", [True, False])
-def test_a_file_that_a_later_session_has_tests_of_is_no_error_any_more(
-    inner: Inner, promises: str, is_mended: bool
-) -> None:
+def test_a_file_with_tests_in_a_later_session_is_no_error_then(inner: Inner, promises: str, is_mended: bool) -> None:
     inner.pytester.makepyfile(test_broken="raise RuntimeError('not importable')")
     inner.run(*TWO, promises, *FEW, "-n", "2", "--continue-on-collection-errors")
     bays = fleet.bay_folders(inner.folder())
@@ -223,7 +221,7 @@ def test_a_bay_that_cannot_be_finished_takes_no_other_with_it(
         assert (inner.folder() / "bays" / bay / "SHA256SUMS").is_file()
 
 
-def test_a_folder_that_is_gone_keeps_no_other_bay_from_being_finished(inner: Inner, promises: str) -> None:
+def test_a_folder_that_is_gone_does_not_hinder_other_bays(inner: Inner, promises: str) -> None:
     inner.pytester.makeconftest(
         SERVES
         + """
@@ -274,7 +272,7 @@ def test_a_run_of_several_bays_needs_neither_terminal_nor_page(
     assert not (inner.folder() / "report.html").exists()
 
 
-def test_labs_are_booted_by_the_thread_that_lives_as_long_as_the_run(
+def test_labs_are_booted_by_a_thread_that_lives_with_the_run(
     inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The kernel ends QEMU with the thread that started it."""

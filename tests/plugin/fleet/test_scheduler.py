@@ -132,9 +132,7 @@ def run(rack: ScheduledBays, draw: random.Random, dying: float = 0.0) -> None:
 
 
 @given(st.integers(1, 100), st.integers(1, 8), st.randoms(use_true_random=False))
-def test_every_bay_goes_through_all_tests_in_the_order_of_its_plan(
-    bays: int, workers: int, draw: random.Random
-) -> None:
+def test_every_bay_runs_all_tests_in_the_order_of_its_plan(bays: int, workers: int, draw: random.Random) -> None:
     rack = ScheduledBays(bays, min(bays, workers), {f"dut{number}": number % 4 for number in range(bays)})
     run(rack, draw)
     for bay in rack.bays:
@@ -148,9 +146,7 @@ def test_every_bay_goes_through_all_tests_in_the_order_of_its_plan(
 
 
 @given(st.integers(1, 100), st.integers(1, 8), st.randoms(use_true_random=False))
-def test_a_bay_that_is_lost_errors_its_own_tests_and_no_test_is_run_or_told_twice(
-    bays: int, workers: int, draw: random.Random
-) -> None:
+def test_a_lost_bay_errors_its_own_tests_once(bays: int, workers: int, draw: random.Random) -> None:
     rack = ScheduledBays(bays, min(bays, workers))
     run(rack, draw, dying=0.1)
     told = Counter([*(f"{bay}::{index}" for bay, index in rack.ran), *rack.errors])
@@ -193,7 +189,7 @@ def test_what_waits_is_counted_like_what_is_known() -> None:
     assert rack.totals == [4 * TESTS]
 
 
-def test_whoever_interrupts_a_worker_ends_the_run_and_nothing_is_called_lost() -> None:
+def test_an_interrupted_worker_ends_the_run_and_no_bay_is_lost() -> None:
     rack = ScheduledBays(3, 1)
     (worker,) = rack.alive
     rack.ready(worker)
@@ -206,7 +202,7 @@ def test_whoever_interrupts_a_worker_ends_the_run_and_nothing_is_called_lost() -
 
 
 @given(st.integers(1, 20), st.integers(1, 8), st.integers(0, 60), st.randoms(use_true_random=False))
-def test_what_is_stopped_ends_after_the_tests_that_workers_have_got(
+def test_a_stopped_run_ends_after_the_tests_that_workers_have(
     bays: int, workers: int, steps: int, draw: random.Random
 ) -> None:
     rack = ScheduledBays(bays, min(bays, workers))
@@ -255,7 +251,7 @@ def broken(indices: object) -> None:
     raise BrokenPipeError
 
 
-def test_a_worker_that_ends_between_its_collection_and_its_tests_loses_only_its_own() -> None:
+def test_a_worker_that_ends_after_its_collection_loses_its_own() -> None:
     rack = ScheduledBays(2, 2)
     first, second = rack.alive
     first.send_runtest_some = broken  # type: ignore[method-assign]

@@ -15,9 +15,7 @@ RESTARTS = """
 
 
 @pytest.mark.parametrize("mode", ["load", "loadgroup"])
-def test_all_tests_of_a_bay_go_to_one_worker_and_the_verdicts_are_the_same(
-    inner: Inner, promises: str, mode: str
-) -> None:
+def test_all_tests_of_a_bay_go_to_one_worker_with_equal_verdicts(inner: Inner, promises: str, mode: str) -> None:
     inner.pytester.makeconftest(RESTARTS)
     args = "--ssd-devices=lab:4", promises
     first = inner.run(*args)

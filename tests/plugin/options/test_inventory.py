@@ -181,13 +181,13 @@ def names(bays: tuple[BayRequest, ...]) -> list[str]:
     return [bay.name for bay in bays]
 
 
-def test_an_option_names_the_inventory_from_where_pytest_is_called(tmp_path: Path) -> None:
+def test_an_option_names_an_inventory_relative_to_the_folder(tmp_path: Path) -> None:
     (tmp_path / "bays.toml").write_text(BAY)
     assert names(asked(config(tmp_path, ssd_bays="../bays.toml"))) == ["a"]
     assert names(asked(config(tmp_path, ssd_bays="../bays.toml", ini="no.toml"))) == ["a"]
 
 
-def test_of_the_inventory_of_a_configuration_file_bays_are_taken_only_when_they_are_asked_for(tmp_path: Path) -> None:
+def test_a_configured_inventory_gives_only_bays_asked_for(tmp_path: Path) -> None:
     (tmp_path / "bays.toml").write_text(BAY)
     assert asked(config(tmp_path, ini="bays.toml")) == ()
     assert names(asked(config(tmp_path, ini="bays.toml", ssd_bay=["*"]))) == ["a"]
@@ -210,7 +210,7 @@ def test_bays_are_selected_in_the_order_of_the_inventory(given_: list[str], foun
 
 
 @pytest.mark.parametrize("given_", ["rack1-c", "rack1-a,rack1-c", "", "rack1-a,", "rack9-*"])
-def test_a_bay_that_there_is_not_is_told_with_those_that_there_are(given_: str) -> None:
+def test_an_unknown_bay_is_refused_with_the_known_ones(given_: str) -> None:
     with pytest.raises(pytest.UsageError, match="no bay has this name; there are rack1-a, rack1-b, rack2-a"):
         select(ALL, [given_])
 

@@ -48,20 +48,20 @@ def test_help_lists_everything(inner: Inner) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("soon", "--ssd-reconnect=soon: *10 s*, or 0"),
-        ("2 days", "--ssd-reconnect=2 days: *"),
-        ("2 h", "--ssd-reconnect=2 h: write at most 1 h; fio may write to the drives all that time"),
-        ("5", "--ssd-reconnect=5: *"),
+        ("soon", ".*10 s.*, or 0"), ("2 days", ""), ("2 h", "write at most 1 h"), ("5", ""),
     ],
-)
-def test_how_long_a_connection_may_be_lost_is_a_duration(inner: Inner, text: str, sentence: str) -> None:
-    result = inner.run("--ssd-devices=/dev/sdb", f"--ssd-reconnect={text}")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: {sentence}"])
+)  # fmt: skip
+def test_how_long_a_connection_may_be_lost_is_a_duration(text: str, sentence: str) -> None:
+    with pytest.raises(pytest.UsageError, match=f"^--ssd-reconnect={text}: {sentence}"):
+        values.reconnect_s(text)
 
 
-def test_how_long_to_wait_is_a_duration(inner: Inner) -> None:
-    assert inner.refused("--ssd-devices=/dev/sdb", "--ssd-wait=long").startswith("--ssd-wait=long: ")
+@pytest.mark.parametrize("option", ["--ssd-wait=long", "--ssd-reconnect=long"])
+def test_a_duration_that_is_none_is_refused(inner: Inner, option: str) -> None:
+    assert inner.refused("--ssd-devices=/dev/sdb", option).startswith(f"{option}: ")
+
+
+def test_waiting_needs_drives(inner: Inner) -> None:
     assert inner.refused("--ssd-wait=1 h") == "--ssd-wait needs drives: add --ssd-devices or --ssd-bays"
 
 
@@ -132,12 +132,13 @@ def test_where_drives_are(text: str, expected: Devices) -> None:
         ("dut;reboot:/dev/sdb", "'dut;reboot' is not a host name"),
     ],
 )
-def test_what_is_no_place(inner: Inner, text: str, sentence: str) -> None:
-    said = inner.refused(f"--ssd-devices={text}")
+def test_what_is_no_place(text: str, sentence: str) -> None:
+    with pytest.raises(pytest.UsageError) as refused:
+        parse_devices(text)
+    said = str(refused.value)
     assert said.startswith(f"--ssd-devices={text}: ")
     assert sentence in said
     assert "\n" not in said
-    assert not (inner.pytester.path / "ssdqual-runs").exists()
 
 
 @given(st.text(max_size=30))
@@ -235,6 +236,7 @@ def test_what_does_not_go_together(inner: Inner, args: tuple[str, ...], sentence
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
 def test_a_wrong_option_is_said_once(inner: Inner, workers: tuple[str, ...]) -> None:
     assert inner.refused("--ssd-devices=sdb", *workers).count("--ssd-devices=sdb") == 1
+    assert not (inner.pytester.path / "ssdqual-runs").exists()
 
 
 def test_ini_values_are_the_defaults_of_options(inner: Inner, promises: str) -> None:

@@ -45,7 +45,7 @@ def planned(
     )
 
 
-def test_figures_of_the_plan_are_the_protocols_and_the_data_sheets() -> None:
+def test_figures_of_the_plan_are_of_protocol_and_data_sheet() -> None:
     intel, sheet = protocol.load("intel"), spec.load("intel-dc-s3500-480gb")
     wanted = {Geometry(RaidLevel.RAID5, 4): [WRITES, READS]}
     found = forecast.predict(planned(wanted), intel, sheet, 4, 480_000_000_000)
@@ -115,7 +115,7 @@ def visited(measured: Mapping[Geometry, Sequence[Workload]], settings: protocol.
     return forecast.predict(steps, settings, SHEET, 4, 480 * GB)
 
 
-def test_drives_that_arrays_share_are_filled_and_conditioned_once() -> None:
+def test_drives_that_arrays_share_are_conditioned_once() -> None:
     found = {each.geometry: each for each in visited({RAID5X3: [WRITES], RAID5X4: [WRITES]}).arrays}
     rate = SHEET.product.sequential_write_bytes_per_s or step_prices.FILL_BYTES_PER_S
     writes = SHEET.expected_iops(Geometry(RaidLevel.DRIVE, 4), WRITES)
@@ -131,7 +131,7 @@ def test_drives_that_arrays_share_are_filled_and_conditioned_once() -> None:
     assert drives.at_most_s == pytest.approx(filled_s + most_s + refreshed_s)
 
 
-def test_each_array_is_visited_twice_at_least_and_in_all_rounds_at_most() -> None:
+def test_each_array_is_visited_twice_to_all_rounds() -> None:
     plan = visited({RAID5X3: [WRITES, READS], RAID5X4: [WRITES]})
     rows = {each.geometry: each for each in plan.arrays}
     for name, workloads in (("raid5x3", 2), ("raid5x4", 1)):
@@ -161,7 +161,7 @@ def test_one_visit_is_the_least_where_a_protocol_has_one() -> None:
     assert (plan.least_visits, plan.most_visits) == (1, 1)
 
 
-def test_each_access_pattern_is_an_experiment_with_a_conditioning_of_its_own() -> None:
+def test_each_access_pattern_has_a_conditioning_of_its_own() -> None:
     sequential = Workload("write", "128k", 8)
     rows = {each.geometry: each for each in visited({RAID5X3: [WRITES, sequential]}).arrays}
     alone = {each.geometry: each for each in visited({RAID5X3: [WRITES]}).arrays}
@@ -312,7 +312,7 @@ def test_large_drives_are_conditioned_in_the_days_of_their_rate(key: str, days: 
     assert found.at_most_s - fill_s > 5.9 * days * 86400
 
 
-def test_a_drive_that_exceeds_its_limit_by_its_sheet_is_impossible_and_one_without_a_figure_a_remark() -> None:
+def test_a_drive_over_its_limit_is_impossible_or_a_remark() -> None:
     drives, acceptance = Geometry(RaidLevel.DRIVE, 4), protocol.load("acceptance")
     short = replace(acceptance, precondition=replace(acceptance.precondition, limit_s=3600.0))
     for key, is_known in (("samsung-bm1743-61t44", True), ("default", False)):
@@ -358,7 +358,7 @@ def test_the_second_rebuild_of_a_raid_6_needs_a_new_array() -> None:
     assert found["raid6x4-1rebuilding"].condition_s == found["raid6x4"].condition_s
 
 
-def test_a_protocol_that_wants_volumes_written_conditions_for_longer() -> None:
+def test_a_protocol_with_a_volume_conditions_for_longer() -> None:
     stec, sheet = protocol.load("stec"), spec.load("intel-dc-s3500-480gb")
     geometry = Geometry(RaidLevel.RAID0, 4)
     (row,) = forecast.predict(planned({geometry: [READS]}), stec, sheet, 4, 480 * GB).arrays

@@ -132,7 +132,7 @@ def test_efficiency_has_the_matrix_of_every_level(inner: Inner) -> None:
 
 
 @pytest.mark.slow
-def test_paper_has_all_depths_on_all_widths_with_the_claims_of_the_level(inner: Inner) -> None:
+def test_paper_has_all_depths_and_widths_with_the_levels_claims(inner: Inner) -> None:
     plan = planned(inner, "intel_s3500", 8)
     places = {(f"raid5x{width}", str(workload)) for width in range(3, 9) for workload in INTEL_RAID}
     assert intel_s3500.PUBLISHED == INTEL_RAID

@@ -24,39 +24,43 @@ def module(mark: str, workloads: str = "READS", fixtures: str = "ssd_geometry, s
     return MODULE.format(mark=mark, workloads=workloads, fixtures=fixtures)
 
 
-@pytest.mark.parametrize(
-    ("mark", "drives", "ids"),
-    [
-        ('"raid5"', 5, ["raid5x3", "raid5x4", "raid5x5"]),
-        ('"raid10"', 7, ["raid10x4", "raid10x6"]),
-        ('"raid6"', 4, ["raid6x4"]),
-        ('"raid1"', 3, ["raid1x2", "raid1x3"]),
-        ('"raid0"', 2, ["raid0x2"]),
-        ('"drive"', 9, ["drivex9"]),
-        ('"drive", widths=[1]', 9, ["drivex1"]),
-        ('"raid5", failed=1', 4, ["raid5x3-1failed", "raid5x4-1failed"]),
-        ('"raid1", failed=2', 4, ["raid1x3-2failed", "raid1x4-2failed"]),
-        ('default="drive,raid5x4,raid0"', 6, ["drivex6", "raid0x6", "raid5x4"]),
-        ('"raid5", widths=range(3, 9, 2)', 9, ["raid5x3", "raid5x5", "raid5x7"]),
-        ('"raid5", most=2', 6, ["raid5x3", "raid5x6"]),
-        ('"raid5", most=2', 3, ["raid5x3"]),
-        ('"raid5", most=None', 4, ["raid5x3", "raid5x4"]),
-        ('"raid5", most=3', 8, ["raid5x3", "raid5x5", "raid5x8"]),
-        ('"raid5", most=1', 8, ["raid5x8"]),
-        ('"raid5", most=1, settings=("", "s256", "c16k-t2")', 4, ["raid5x4", "raid5x4-s256", "raid5x4-c16k-t2"]),
-        ('default="raid5x3-s256,raid0-c16k"', 4, ["raid0x4-c16k", "raid5x3-s256"]),
-        ('"raid10", most=3', 8, ["raid10x4", "raid10x6", "raid10x8"]),
-        ('default="raid5,raid0x2", most=2', 6, ["raid0x2", "raid5x3", "raid5x6"]),
-        ('"raid1", widths=range(2, 5), most=2', 8, ["raid1x2", "raid1x4"]),
-        ('"raid5", failed=1, most=2', 5, ["raid5x3-1failed", "raid5x5-1failed"]),
-        ('"drive", widths=[1, 4, 8], most=2', 8, ["drivex1", "drivex8"]),
-    ],
-)
-def test_every_width_that_can_be_built(inner: Inner, mark: str, drives: int, ids: list[str]) -> None:
-    inner.pytester.makepyfile(module(mark))
-    inner.run(f"--ssd-devices=lab:{drives}", "--collect-only", "-q").stdout.fnmatch_lines(
-        [f"*::test_it[[]{each}-randread_4k_qd8]" for each in ids], consecutive=True
-    )
+#: Arguments of the mark, the number of drives, and the arrays.
+WIDTHS = [
+    ('"raid5"', 5, ["raid5x3", "raid5x4", "raid5x5"]),
+    ('"raid10"', 7, ["raid10x4", "raid10x6"]),
+    ('"raid6"', 4, ["raid6x4"]),
+    ('"raid1"', 3, ["raid1x2", "raid1x3"]),
+    ('"raid0"', 2, ["raid0x2"]),
+    ('"drive"', 9, ["drivex9"]),
+    ('"drive", widths=[1]', 9, ["drivex1"]),
+    ('"raid5", failed=1', 4, ["raid5x3-1failed", "raid5x4-1failed"]),
+    ('"raid1", failed=2', 4, ["raid1x3-2failed", "raid1x4-2failed"]),
+    ('default="drive,raid5x4,raid0"', 6, ["drivex6", "raid0x6", "raid5x4"]),
+    ('"raid5", widths=range(3, 9, 2)', 9, ["raid5x3", "raid5x5", "raid5x7"]),
+    ('"raid5", most=2', 6, ["raid5x3", "raid5x6"]),
+    ('"raid5", most=2', 3, ["raid5x3"]),
+    ('"raid5", most=None', 4, ["raid5x3", "raid5x4"]),
+    ('"raid5", most=3', 8, ["raid5x3", "raid5x5", "raid5x8"]),
+    ('"raid5", most=1', 8, ["raid5x8"]),
+    ('"raid5", most=1, settings=("", "s256", "c16k-t2")', 4, ["raid5x4", "raid5x4-s256", "raid5x4-c16k-t2"]),
+    ('default="raid5x3-s256,raid0-c16k"', 4, ["raid0x4-c16k", "raid5x3-s256"]),
+    ('"raid10", most=3', 8, ["raid10x4", "raid10x6", "raid10x8"]),
+    ('default="raid5,raid0x2", most=2', 6, ["raid0x2", "raid5x3", "raid5x6"]),
+    ('"raid1", widths=range(2, 5), most=2', 8, ["raid1x2", "raid1x4"]),
+    ('"raid5", failed=1, most=2', 5, ["raid5x3-1failed", "raid5x5-1failed"]),
+    ('"drive", widths=[1, 4, 8], most=2', 8, ["drivex1", "drivex8"]),
+]
+
+
+@pytest.mark.parametrize("drives", sorted({drives for _, drives, _ in WIDTHS}))
+def test_every_width_that_can_be_built(inner: Inner, drives: int) -> None:
+    """One session has all marks that are tested with so many drives, each in a module of its own."""
+    cases = {f"test_{index}": (mark, ids) for index, (mark, count, ids) in enumerate(WIDTHS) if count == drives}
+    inner.pytester.makepyfile(**{name: module(mark) for name, (mark, _) in cases.items()})
+    lines = inner.run(f"--ssd-devices=lab:{drives}", "--collect-only", "-q").outlines
+    for name, (mark, ids) in cases.items():
+        found = "\n".join(line.partition("::test_it")[2] for line in lines if line.startswith(f"{name}.py::"))
+        assert "\n".join(f"[{each}-randread_4k_qd8]" for each in ids) in found, mark
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_a_list_has_each_array_once() -> None:
 
 
 @given(levels, counts, st.integers(0, 2), st.booleans())
-def test_every_array_of_a_level_can_be_built_and_none_is_left_out(
+def test_every_array_of_a_level_is_built_and_none_left_out(
     level: RaidLevel, drives: int, missing: int, rebuilding: bool
 ) -> None:
     facts = FACTS[level]

@@ -5,7 +5,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from support.builders.sheet import EVERY_DEPTH
+from support.builders.sheet import lab_with_every_depth
 from support.fakes.inner_session import ids
 
 from pytest_ssdqual.plugin.plan import order
@@ -39,9 +39,8 @@ def test_each_array_once_writes_first_sweeps_last(inner: Inner, promises: str) -
     [("test", 4 * 3 + 4 * 2), ("scaling", 4 * 3), ("spread", 4 * 2)],
     ids=["all", "sweeps", "ends"],
 )
-def test_each_array_is_built_once_and_each_workload_measured_once(inner: Inner, selected: str, count: int) -> None:
-    sheet = f"--ssd-spec={EVERY_DEPTH}", "--ssd-force-spec"
-    inner.run("--ssd-devices=lab:5", *sheet, inner.suite("raid5"), "-k", selected)
+def test_each_array_and_each_workload_is_done_once(inner: Inner, selected: str, count: int) -> None:
+    inner.run("--ssd-devices=lab:5", lab_with_every_depth(inner.pytester.path), inner.suite("raid5"), "-k", selected)
     built = ["raid5x3", "raid5x5"] if selected == "spread" else ["raid5x3", "raid5x4", "raid5x5"]
     assert [record["geometry"] for record in inner.records("array_created")] == built
     if selected == "test":  # the capacity is that of every width
@@ -160,7 +159,7 @@ LOSING = """
 """
 
 
-def test_an_array_loses_its_members_in_the_state_that_is_measured_next(inner: Inner) -> None:
+def test_an_array_loses_its_members_in_the_state_measured_next(inner: Inner) -> None:
     inner.pytester.makepyfile(LOSING)
     result = inner.run("--ssd-devices=lab:4", "--collect-only", "-q")
     assert [name.split("[")[1] for name in ids(result)] == [
@@ -176,7 +175,7 @@ def test_an_array_loses_its_members_in_the_state_that_is_measured_next(inner: In
     ]  # fmt: skip
 
 
-def test_what_needs_a_purge_and_a_settled_array_does_not_take_that_from_the_others(inner: Inner) -> None:
+def test_a_test_that_needs_a_purge_does_not_unsettle_the_others(inner: Inner) -> None:
     inner.pytester.makepyfile(MIXED)
     result = inner.run("--ssd-devices=lab:2", "-k", "alone or fresh")
     assert len(inner.records("array_created")) == 2
@@ -203,7 +202,7 @@ def test_what_is_known_already_is_not_planned_again() -> None:
     assert order.missing([read], Known()) == ()
 
 
-def test_a_search_that_has_ended_is_not_planned_again_and_an_integrity_test_is() -> None:
+def test_an_ended_search_is_not_planned_again() -> None:
     """The histories of an integrity test are run again, as no record has the content of the drives."""
     drives, reads = Geometry.parse("drivex4"), Workload("randread", "4k", 8)
     search, integrity = CampaignStep(StepKind.SEARCH, drives, reads), CampaignStep(StepKind.INTEGRITY, drives)
@@ -234,7 +233,7 @@ def test_searches_come_after_the_measurements_of_all_arrays(*, of_drives: bool) 
     assert set(found[3:]) == set(searches)
 
 
-def test_an_array_without_a_workload_comes_after_its_measurements_on_conditioned_drives() -> None:
+def test_an_array_without_a_workload_comes_after_measurements() -> None:
     """Before a measurement all drives are written to; the array would stand already, of drives that had idled."""
     array = Geometry.parse("raid5x4")
     bare, measured = CampaignStep(StepKind.ARRAY, array), CampaignStep(StepKind.MEASURED, array, Workload.parse(READS))
@@ -250,7 +249,7 @@ def test_an_array_without_a_workload_comes_after_its_measurements_on_conditioned
         ("ssdqual-sm300", ["randread_4k_qd32"]),
     ],
 )
-def test_a_maximum_about_as_deep_as_the_members_stands_for_their_deepest_reads(sheet: str, alone: list[str]) -> None:
+def test_a_maximum_about_as_deep_stands_for_members_reads(sheet: str, alone: list[str]) -> None:
     step = CampaignStep(StepKind.MEASURED, Geometry.parse("raid5x8"), Workload("randread", "4k", 8))
     steps = order.of_members([step], protocol.load("acceptance"), spec.load(sheet))
     assert [str(each.what) for each in steps if each.kind is StepKind.ALONE] == alone

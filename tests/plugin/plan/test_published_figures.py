@@ -20,7 +20,7 @@ def run(inner: Inner, *tables: str, args: tuple[str, ...] = ()) -> dict[str, Cas
     return inner.cases()
 
 
-def test_each_published_quantity_is_one_test_under_its_conditions(inner: Inner) -> None:
+def test_each_published_figure_is_one_test_under_its_conditions(inner: Inner) -> None:
     cases = run(
         inner,
         figure(rw="randread", bs="4k", queue_depths=[4, 8], iops=100),
@@ -46,7 +46,7 @@ def test_a_drive_below_its_published_figure_fails(inner: Inner) -> None:
     assert "limit 1 ms" in case.message
 
 
-def test_what_the_sheet_does_not_publish_is_skipped_with_the_reason(inner: Inner) -> None:
+def test_what_the_sheet_does_not_publish_is_skipped(inner: Inner) -> None:
     cases = run(inner, figure(rw="randread", bs="4k", queue_depths=[8], iops=100))
     skipped = {name: case.message for name, case in cases.items() if case.outcome == "skipped"}
     assert skipped[f"{STEADY}[drive-randwrite_iops]"] == "ACME 9 publishes no IOPS of random writes of one drive"
@@ -54,7 +54,7 @@ def test_what_the_sheet_does_not_publish_is_skipped_with_the_reason(inner: Inner
     assert f"{STEADY}[drive-randread_iops]" not in cases
 
 
-def test_a_figure_of_an_array_is_judged_on_that_array_if_the_drives_can_form_it(inner: Inner) -> None:
+def test_a_figure_of_an_array_is_judged_on_that_array(inner: Inner) -> None:
     cases = run(
         inner,
         figure(workload="randread_4k_qd8", array=["raid0x2", "raid0x8"], iops=100),

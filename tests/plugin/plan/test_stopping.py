@@ -109,7 +109,7 @@ def test_a_test_that_is_skipped_asks_for_nothing(monkeypatch: pytest.MonkeyPatch
     assert claims_of(monkeypatch, [cast("pytest.Item", skipped)]) == {}
 
 
-def test_tails_are_those_of_promised_percentiles_that_are_asked_for(tmp_path: Path) -> None:
+def test_tails_are_of_promised_percentiles_that_are_asked_for(tmp_path: Path) -> None:
     """On one array is enough: others of the workload are compared with it."""
     others = {(Geometry.parse("raid5x4"), Workload("randread", "4k", 4)): frozenset({Claim.STEADY_IOPS})}
     ours = sheet(tmp_path)
@@ -157,7 +157,7 @@ def test_heat_does_not_hold_up_a_measurement(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("claims", [(), ("mean_latency",), ("qd_knee",), ("throughput",)])
-def test_references_and_figures_without_a_limit_have_to_be_precise(tmp_path: Path, claims: tuple[str, ...]) -> None:
+def test_references_and_figures_without_limits_must_be_precise(tmp_path: Path, claims: tuple[str, ...]) -> None:
     ask = Promises(sheet(tmp_path), PROTOCOL, asked_for(*claims))
     assert ask(measured()).done
     decision = ask(measured(scatter=ROUGH))
@@ -250,7 +250,7 @@ def even(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("even")
-def test_a_claim_in_a_variable_costs_the_time_of_that_claim_alone(inner: Inner) -> None:
+def test_a_claim_in_a_variable_costs_the_time_of_that_claim(inner: Inner) -> None:
     inner.pytester.makepyfile(test_it=SUITE + IN_A_VARIABLE)
     (inner.pytester.path / "acme.toml").write_text(SHEET.format(reads=400, writes=100))
     (inner.pytester.path / "visits.toml").write_text(VISITS)
@@ -272,7 +272,7 @@ def test_a_test_that_judges_has_to_declare_what(inner: Inner) -> None:
 EVERYTHING = ("-o", "ssd_measure_unpromised=true")
 
 
-def test_a_mistake_of_a_test_is_an_error_with_its_traceback_and_no_failure(inner: Inner) -> None:
+def test_a_mistake_of_a_test_is_an_error_with_its_traceback(inner: Inner) -> None:
     inner.pytester.makepyfile(test_it=SUITE.replace("assert ssd_sla.judge(ssd_run)", "assert ssd_run.no_such_figure"))
     inner.run("--ssd-devices=/dev/nvme*", "--ssd-protocol=quick", "--ssd-spec=default", *EVERYTHING)
     cases = inner.cases().values()
@@ -280,7 +280,7 @@ def test_a_mistake_of_a_test_is_an_error_with_its_traceback_and_no_failure(inner
     assert all("AttributeError" in case.text and "test_it.py" in case.text for case in cases)
 
 
-def test_what_is_judged_without_being_declared_is_an_error_and_no_failure(inner: Inner) -> None:
+def test_what_is_judged_without_being_declared_is_an_error(inner: Inner) -> None:
     inner.pytester.makepyfile(test_it=SUITE.replace("ssd_sla.judge(ssd_run)", 'ssd_sla.judge("throughput", ssd_run)'))
     inner.run("--ssd-devices=/dev/nvme*", "--ssd-protocol=quick", "--ssd-spec=default", *EVERYTHING)
     cases = inner.cases().values()
@@ -332,7 +332,7 @@ def suite(inner: Inner) -> Callable[..., pytest.RunResult]:
 
 
 @pytest.mark.usefixtures("even")
-def test_a_session_ends_each_measurement_as_soon_as_it_is_decided(
+def test_a_session_ends_each_measurement_once_it_is_decided(
     inner: Inner, suite: Callable[..., pytest.RunResult]
 ) -> None:
     suite(600, 500)
@@ -346,7 +346,7 @@ def test_a_session_ends_each_measurement_as_soon_as_it_is_decided(
     assert str(of_writes["sentence"]).endswith("limit 500 IOPS")
 
 
-def test_what_is_near_goes_on_and_what_is_on_the_limit_ends_there_undecided(
+def test_what_is_near_goes_on_and_what_is_on_the_limit_ends(
     inner: Inner, suite: Callable[..., pytest.RunResult]
 ) -> None:
     suite(900, 200)
@@ -364,7 +364,7 @@ def test_what_is_near_goes_on_and_what_is_on_the_limit_ends_there_undecided(
     assert not reads[-1]["decided"]
 
 
-def test_what_is_only_collected_is_planned_from_two_visits_to_the_last(suite: Callable[..., pytest.RunResult]) -> None:
+def test_a_collection_is_planned_from_two_visits_to_the_last(suite: Callable[..., pytest.RunResult]) -> None:
     lines = suite(500, 600, "--collect-only").outlines
     assert any("protocol visits" in line for line in lines)
     assert any("two visits" in line and "visited again, 4 times in all" in line for line in lines)
@@ -430,9 +430,7 @@ def test_a_budget_is_on_every_surface(inner: Inner, suite: Callable[..., pytest.
     assert f"- Budget: `{shown}`\n" in markdown.text(inner.folder())
 
 
-def test_a_resumed_run_keeps_its_budget_and_the_time_that_it_spent(
-    inner: Inner, suite: Callable[..., pytest.RunResult]
-) -> None:
+def test_a_resumed_run_keeps_its_budget_and_spent_time(inner: Inner, suite: Callable[..., pytest.RunResult]) -> None:
     suite(400, 700, "--ssd-budget=3h")
     suite(400, 700, "--ssd-resume=last")
     assert inner.suite_properties()["ssd.budget_s"] == "10800"

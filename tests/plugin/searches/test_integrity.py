@@ -104,7 +104,7 @@ def test_a_copy_that_is_stale_needs_no_history() -> None:
     assert found.shortest.steps == ()
 
 
-def test_copies_that_disagree_are_found_though_every_read_is_right() -> None:
+def test_copies_that_disagree_are_found_behind_right_reads() -> None:
     class OneReader(SimulatedBody):
         """It reads from its first member alone."""
 
@@ -120,7 +120,7 @@ def test_copies_that_disagree_are_found_though_every_read_is_right() -> None:
         assert [each.kind for each in lived.findings] == [MismatchKind.DISAGREE]
 
 
-def test_a_difference_that_is_gone_when_read_again_is_not_ignored() -> None:
+def test_a_difference_that_is_gone_at_once_is_not_ignored() -> None:
     found = searched(Bugs(two_answers=True))
     assert "a second read did not" in repr(found)
 
@@ -171,7 +171,7 @@ def test_making_it_shorter_ends_when_its_time_is_over() -> None:
     assert first < len(few) < min(len(kept), 2 * first + 5)
 
 
-def test_what_does_not_happen_again_is_told_with_its_whole_history() -> None:
+def test_what_does_not_happen_again_has_its_whole_history() -> None:
     class Once(SimulatedBody):
         def read(self, offset_bytes: int, size_bytes: int) -> bytes:
             return b"" if self.built == 3 else super().read(offset_bytes, size_bytes)
@@ -209,7 +209,7 @@ def test_a_script_that_is_not_possible_names_its_step() -> None:
         search(SimulatedBody(), "raid5x3").replay(history.parse("array raid5x3 bitmap none\nfail 1\nre-add 1\n"))
 
 
-def test_an_array_without_room_is_an_error_that_says_what_to_change() -> None:
+def test_an_array_without_room_is_an_error_with_a_remedy() -> None:
     class Small(SimulatedBody):
         def build(self, history: StepSequence) -> TargetLayout:
             return replace(super().build(history), size_bytes=10 * CHUNK)

@@ -58,7 +58,7 @@ def test_an_array_that_keeps_its_data_passes(inner: Inner, bodies: Bodies) -> No
         assert len(script.steps) == record["steps_done"] == 12
 
 
-def test_lost_data_fail_the_test_in_one_sentence_with_a_script_that_does_it_again(inner: Inner, bodies: Bodies) -> None:
+def test_lost_data_fail_the_test_with_a_script_to_repeat_it(inner: Inner, bodies: Bodies) -> None:
     bodies.bugs = Bugs(misplaced=True)
     shipped = (Path(pytest_ssdqual.__file__).parent / "protocols" / "quick.toml").read_text()
     inner.pytester.path.joinpath("long.toml").write_text(shipped.replace("histories = 2", "histories = 40"))
@@ -99,7 +99,7 @@ def test_a_replay_of_another_array_is_skipped_and_says_so(inner: Inner, bodies: 
     assert bodies.made == []
 
 
-def test_a_script_that_makes_no_sense_is_refused_before_anything_is_touched(inner: Inner, bodies: Bodies) -> None:
+def test_a_script_that_makes_no_sense_is_refused(inner: Inner, bodies: Bodies) -> None:
     inner.pytester.path.joinpath("x.history").write_text("array raid5x3 bitmap none\nwriet 0 4k\n")
     assert "--ssd-replay=x.history: line 2: 'wriet 0 4k' is no step" in inner.refused(*LAB, "--ssd-replay=x.history")
     assert "No such file" in inner.refused(*LAB, "--ssd-replay=y.history")

@@ -97,7 +97,7 @@ def test_what_others_attach_stays(inner: Inner, promises: str, slow: None) -> No
     assert first["name"] == "Mine"
 
 
-def test_a_promise_that_is_kept_has_no_chart_and_other_tests_have_nothing(inner: Inner, promises: str) -> None:
+def test_only_a_broken_promise_has_a_chart(inner: Inner, promises: str) -> None:
     (inner.pytester.path / "acme.toml").write_text(PRODUCT + promise(claim="steady_iops", at_least="1 IOPS"))
     inner.pytester.makepyfile(test_other="def test_other(): pass")
     inner.run(DRIVES, promises, "test_promises.py", "test_other.py", HTML, "-k", "other or (iops and randwrite)")

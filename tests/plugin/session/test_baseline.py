@@ -118,12 +118,12 @@ def lines(folder: Path, *kinds: str) -> list[dict[str, Any]]:
     return [line for line in every if line["kind"] in kinds]
 
 
-def test_without_a_baseline_it_is_measured_and_skipped_with_that_reason(bench: Inner) -> None:
+def test_without_a_baseline_it_is_measured_and_skipped(bench: Inner) -> None:
     run(bench, "-k", "test_one")
     for case in bench.cases().values():
         assert case.outcome == "skipped"
         assert "measured " in case.message
-        assert "only in per cent of a baseline; there is no baseline: " in case.message
+        assert "no baseline: " in case.message
     (folder,) = folders(bench)
     assert {line["claim"] for line in lines(folder, "observation")} == {"steady_iops", "mean_latency"}
     assert json.loads((folder / "manifest.json").read_text())["baseline"] is None
@@ -177,7 +177,7 @@ def test_what_the_baseline_has_not_measured_is_skipped(bench: Inner) -> None:
     run(bench, "-k", "test_drives or test_loop", "--ssd-baseline=last")
     messages = [case.message for case in bench.cases().values()]
     assert set(bench.outcomes().values()) == {"skipped"}
-    assert any("has no measurement of drivex4 randread_4k_qd8" in each for each in messages), messages
+    assert any("of drivex4 randread_4k_qd8" in each for each in messages), messages
 
 
 PROFILE = """
@@ -204,7 +204,7 @@ def test_another_workload_of_the_same_name_is_no_baseline(inner: Inner, failed: 
         run(inner, *more)
     (case,) = inner.cases().values()
     assert case.outcome == "skipped"
-    assert "another workload is called mine_qd8" in case.message
+    assert "is called mine_qd8" in case.message
 
 
 def test_damaged_output_is_no_baseline(bench: Inner) -> None:
@@ -213,7 +213,7 @@ def test_damaged_output_is_no_baseline(bench: Inner) -> None:
     (raw,) = before.glob("fio/raid5x3-randread_4k_qd8-run.json.gz")
     raw.write_bytes(b"something else")
     result = run(bench, "-k", "test_one or test_drives", "--ssd-baseline=last")
-    result.stdout.fnmatch_lines(["*raid5x3 randread_4k_qd8 cannot be used:*its SHA-256 differs*"])
+    result.stdout.fnmatch_lines(["*raid5x3 randread_4k_qd8 *SHA-256 *"])
     assert bench.outcomes() == {
         "test_one[raid5x3-randread_4k_qd8-steady_iops]": "skipped",
         "test_one[raid5x3-randread_4k_qd8-mean_latency]": "skipped",
@@ -233,9 +233,9 @@ def test_another_machine_or_firmware_is_told(bench: Inner) -> None:
     result = run(bench, "-k", "test_one", "--ssd-baseline=last")
     result.stdout.fnmatch_lines(
         [
-            "*baseline: the kernel is Linux 6.1 now and was Linux 5.4*",
-            "*baseline: 3 of its 4 drives are in this run; 1 is new*",
-            "*baseline: the firmware is 7.2.22 now and was OLD 1*",
+            "*baseline:*Linux 6.1 *Linux 5.4*",
+            "*baseline: 3 of its 4*",
+            "*baseline:*7.2.22*OLD 1*",
         ]
     )
 
@@ -259,13 +259,13 @@ def test_another_product_or_protocol_is_refused(bench: Inner, spoil: tuple[str |
     (before / "manifest.json").write_text(json.dumps(manifest))
     (bench.pytester.path / "junit.xml").unlink()
     said = bench.refused("--ssd-devices=/dev/nvme*", "--ssd-protocol=quick", f"--ssd-baseline={before.name}")
-    assert said.startswith(f"--ssd-baseline: {before.name} cannot be the baseline: "), said
+    assert said.startswith(f"--ssd-baseline: {before.name} cannot"), said
     assert sentence in said
 
 
-def test_a_baseline_that_is_none_is_refused_before_anything_is_touched(bench: Inner) -> None:
-    assert "neither a run folder nor" in bench.refused("--ssd-devices=/dev/nvme*", "--ssd-baseline=nonsense")
-    assert "there is no run in" in bench.refused("--ssd-devices=/dev/nvme*", "--ssd-baseline=last")
+def test_a_baseline_that_is_none_is_refused(bench: Inner) -> None:
+    assert "neither a run" in bench.refused("--ssd-devices=/dev/nvme*", "--ssd-baseline=nonsense")
+    assert "no run in" in bench.refused("--ssd-devices=/dev/nvme*", "--ssd-baseline=last")
     assert "needs drives: " in bench.refused("--ssd-baseline=last")
     assert not (bench.pytester.path / "ssdqual-runs").exists()
 
@@ -284,12 +284,12 @@ def test_a_resumed_run_keeps_its_baseline(bench: Inner) -> None:
     (after,) = set(folders(bench)) - {before}
     (bench.pytester.path / "junit.xml").unlink()
     resumed = ("--ssd-devices=/dev/nvme*", "--ssd-protocol=quick", "--ssd-spec=acme.toml", f"--ssd-resume={after.name}")
-    assert "began with kept as its baseline" in bench.refused(*resumed)
+    assert "began with kept" in bench.refused(*resumed)
     run(bench, "-k", "test_one", "--ssd-baseline=kept", f"--ssd-resume={after.name}")
     assert set(bench.outcomes().values()) == {"passed"}
 
 
-def test_other_drives_are_held_against_the_median_one_of_the_baseline() -> None:
+def test_other_drives_are_compared_with_the_baselines_median() -> None:
     def of(drive: str) -> Subject:
         return Subject((Geometry.parse("drivex3"),), (Workload("randread", "4k", 8),), drive)
 

@@ -135,7 +135,7 @@ def test_a_failure_beyond_doubt_is_upheld(rig: Inner, monkeypatch: pytest.Monkey
     assert all(each["low"] < each["value"] < each["high"] for each in (one["figures"] for one in members))
 
 
-def test_with_family_wise_control_a_failure_has_to_stand_up_to_all_claims(rig: Inner) -> None:
+def test_family_wise_control_asks_more_of_a_failure(rig: Inner) -> None:
     control(rig, "bonferroni")
     result = rig.run(*ARGS, "-v")
     case = rig.cases()["test_iops[drivex4-randread_4k_qd8]"]

@@ -88,7 +88,7 @@ def test_foreign_tests_come_first_and_need_no_bay(inner: Inner, promises: str) -
     assert (case.outcome, case.properties) == ("failure", {})
 
 
-def test_a_test_that_was_skipped_without_a_figure_is_noted_with_its_reason(inner: Inner, promises: str) -> None:
+def test_a_skipped_test_without_a_figure_is_noted_with_a_reason(inner: Inner, promises: str) -> None:
     inner.pytester.makepyfile(
         test_more="""
             import pytest

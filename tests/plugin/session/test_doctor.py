@@ -50,7 +50,7 @@ def column(diagnosis: Diagnosis, title: str, name: str) -> list[str]:
     return [row[name] for row in rows(diagnosis, title)]
 
 
-def test_on_a_sound_machine_a_run_could_begin_and_nothing_was_changed(
+def test_a_sound_machine_has_no_objection_and_is_not_changed(
     inner: Inner, monkeypatch: pytest.MonkeyPatch, found: list[Diagnosis]
 ) -> None:
     asked: list[tuple[str, ...]] = []

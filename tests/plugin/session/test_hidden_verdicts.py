@@ -143,7 +143,7 @@ def test_a_test_that_does_not_judge_what_it_declares_is_an_error(inner: Inner, b
     assert (case.outcome, "without judging" in case.message) == ("error", True)
 
 
-def test_a_test_that_declares_and_has_nothing_to_judge_with_is_refused_before_a_drive_is_touched(inner: Inner) -> None:
+def test_a_test_that_declares_and_cannot_judge_is_refused(inner: Inner) -> None:
     body = """
         @pytest.mark.ssd_promise("steady_iops")
         def test_iops(ssd_run):
@@ -154,7 +154,7 @@ def test_a_test_that_declares_and_has_nothing_to_judge_with_is_refused_before_a_
     assert "has neither ssd_sla nor ssd_lot" in result.stderr.str()
 
 
-def test_tests_of_a_module_that_declares_for_all_judge_one_claim_each(inner: Inner) -> None:
+def test_tests_of_a_module_that_declares_judge_one_claim_each(inner: Inner) -> None:
     body = """
         pytestmark.append(pytest.mark.ssd_promise("steady_iops", "p99_latency"))
 

@@ -1,15 +1,9 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from support.fakes.scripted import completed
-from support.simulator.simulated_rig import SimulatedMachine
-
-from pytest_ssdqual.rig.machine.machine import Completed
-from pytest_ssdqual.rig.md import driver
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -110,14 +104,7 @@ def test_what_a_run_did_to_a_drive_is_told(inner: Inner, promises: str, monkeypa
 def test_a_kernel_without_md_is_found_before_anything_is_purged(
     inner: Inner, monkeypatch: pytest.MonkeyPatch, promises: str
 ) -> None:
-    run = SimulatedMachine.run
-
-    def without_md(machine: SimulatedMachine, argv: Sequence[str], **how: Any) -> Completed:  # noqa: ANN401
-        if tuple(argv[:3]) == ("sh", "-c", driver.LOAD):
-            return completed(argv, "raid456: modprobe: FATAL: Module raid456 not found\n")
-        return run(machine, argv, **how)
-
-    monkeypatch.setattr(SimulatedMachine, "run", without_md)
+    monkeypatch.setenv("SIMULATED_NO_MD", "raid456: modprobe: FATAL: Module raid456 not found\n")
     inner.run("--ssd-devices=/dev/nvme*", promises, "-k", "iops", "--ssd-protocol=quick")
     assert set(inner.outcomes().values()) == {"error"}
     assert all("no md driver" in case.message for case in inner.cases().values())

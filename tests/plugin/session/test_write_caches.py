@@ -80,7 +80,7 @@ def test_caches_are_off_for_the_run_and_as_found_after_it(rig: Bench) -> None:
 
 
 @pytest.mark.parametrize(("end", "at", "status"), [("INTERRUPTED_AT", "1", 2), ("BROKEN", "raid5x3", 1)])
-def test_caches_are_restored_after_an_interruption_and_after_errors(
+def test_caches_are_restored_after_interruption_and_errors(
     rig: Bench, monkeypatch: pytest.MonkeyPatch, end: str, at: str, status: int
 ) -> None:
     monkeypatch.setenv(f"SIMULATED_{end}", at)
@@ -90,7 +90,7 @@ def test_caches_are_restored_after_an_interruption_and_after_errors(
     assert rig.facts("write_cache_restored", "leftover") == [False] * 3
 
 
-def test_measurement_during_which_a_drive_lost_the_setting_does_not_count(rig: Bench) -> None:
+def test_measurement_during_which_a_cache_changed_does_not_count(rig: Bench) -> None:
     rig.set(SSDQ0002="reset")
     rig.run()
     assert len(rig.facts("write_cache", "now")) == 6, "they are switched again"

@@ -119,7 +119,7 @@ def test_many_bays_are_no_storm() -> None:
     assert end.sentence.endswith(", dut9 and 30 more")
 
 
-def test_errors_are_notified_once_and_a_dead_receiver_changes_no_outcome(
+def test_errors_are_notified_once_also_to_a_dead_receiver(
     inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notifier, "RETRY_S", 0.0)

@@ -60,7 +60,7 @@ def published() -> Iterator[PublishedFigure]:
 
 
 @pytest.mark.parametrize("figure", list(published()), ids=str)
-def test_a_figure_keeps_the_promise_of_its_own_sheet_and_one_much_worse_does_not(figure: PublishedFigure) -> None:
+def test_a_figure_keeps_its_own_sheets_promise_and_a_worse_not(figure: PublishedFigure) -> None:
     limit = spec.load(figure.sheet).limit(figure.claim, figure.array, workload(figure.workload))
     assert limit
     worse = 0.8 if limit.direction is Direction.AT_LEAST else 1.25
@@ -165,7 +165,7 @@ def test_a_statement_keeps_its_promise_and_its_opposite_does_not(
 
 
 @pytest.mark.parametrize("curve", [intel_910.READS, intel_910.WRITES], ids=["E-01", "E-02"])
-def test_the_knee_of_the_articles_table_is_where_its_author_sees_it(curve: WorkloadSet) -> None:
+def test_the_knee_of_the_articles_table_is_its_authors(curve: WorkloadSet) -> None:
     series = curve.workloads
     table = {each: exact(iops_of(int(each.read_fraction), each.qd_per_drive)) for each in series}
     found = curves.knee(table, width=4).estimate.value

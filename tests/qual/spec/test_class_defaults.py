@@ -66,7 +66,7 @@ def of_class(name: str, sheet: Spec | None = None) -> Spec:
 
 
 @pytest.mark.parametrize("row", documented(), ids=str)
-def test_a_default_is_as_documented_kept_by_two_drives_and_broken_by_one(row: DocumentedDefault) -> None:
+def test_a_documented_default_is_kept_by_two_and_broken_by_one(row: DocumentedDefault) -> None:
     limit = of_class(row.drive_class).limit(row.claim, row.geometry, Workload.parse(row.workload))
     assert limit
     assert limit.bound == pytest.approx(read_bound(row.limit, row.claim.unit))
@@ -79,7 +79,7 @@ def test_a_default_is_as_documented_kept_by_two_drives_and_broken_by_one(row: Do
     assert min(kept) >= sign * limit.bound > max(broken)
 
 
-def test_the_table_has_each_default_that_depends_on_the_class_of_one_drive() -> None:
+def test_the_table_has_each_default_that_depends_on_the_class() -> None:
     promised = {(each.claim, name) for each in spec.default().promises for name in each.drive_classes or ()}
     # The time of a rebuild follows from its rate and the capacity of the sheet.
     of_drives = {(claim, name) for claim, name in promised if claim is not Claim.REBUILD_TIME}
@@ -109,7 +109,7 @@ def test_a_rebuild_is_promised_a_tenth_of_what_bounds_it(sheet: str, most: int |
 
 
 @pytest.mark.parametrize("sheet", [of_class("emulated"), spec.default()])
-def test_a_rebuild_of_drives_without_a_class_is_promised_the_floor_of_md(sheet: Spec) -> None:
+def test_a_rebuild_without_a_class_is_promised_the_floor_of_md(sheet: Spec) -> None:
     limit = sheet.limit("rebuild_rate", REBUILDING, LOAD)
     assert limit
     assert limit.bound == 1_000_000
@@ -136,7 +136,7 @@ INCOMPLETE = {"kioxia-pm7-r-7t68", "samsung-pm1653-7t68", "solidigm-d5-p5430-30t
 
 
 @pytest.mark.parametrize("name", sorted({*CURRENT} - INCOMPLETE))
-def test_no_default_accuses_a_drive_that_does_what_its_sheet_says(name: str) -> None:
+def test_no_default_accuses_a_drive_that_meets_its_sheet(name: str) -> None:
     sheet = spec.load(name)
     sheet = sheet if sheet.drive_class else of_class("nvme_gen4", sheet)
     reads, writes, fastest = (

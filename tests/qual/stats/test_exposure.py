@@ -54,7 +54,7 @@ def test_four_minutes_prove_what_the_whole_run_has_shown(
 
 
 @pytest.mark.parametrize("claim", [max_latency, over_time])
-def test_all_visits_of_the_shipped_protocol_prove_a_calm_drive_by_itself(
+def test_all_visits_of_the_shipped_protocol_prove_a_calm_drive(
     claim: Callable[[Measured, ConfidenceLevel, float], Estimate],
 ) -> None:
     shipped = protocol.load("acceptance")

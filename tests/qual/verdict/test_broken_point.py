@@ -51,7 +51,7 @@ def test_mean_latency_follows_from_iops_unless_mixed() -> None:
 
 
 @pytest.mark.parametrize("loss", [0.015, 0.02, 0.03, 0.06])
-def test_growth_just_below_its_limit_needs_more_of_the_widest_array(loss: float) -> None:
+def test_growth_just_below_its_limit_needs_more_of_the_widest(loss: float) -> None:
     """Each added drive costs all of them this share, as md's lock does."""
     rates = {width: 1_000 * width * (1 - loss * (width - 3)) for width in (3, 4, 5, 6, 8)}
     sweep = Sweep(tuple(measured(rate, array=f"raid5x{width}") for width, rate in rates.items()))

@@ -41,7 +41,7 @@ def archive(tmp_path: Path) -> Path:
     (root / "foreign").mkdir()
     (root / "foreign" / "records.jsonl").write_text('{"schema":99,"kind":"x","time":"t"}\n')
     (root / "cut").mkdir()
-    (root / "cut" / "records.jsonl").write_text('{"schema":3,"ki')
+    (root / "cut" / "records.jsonl").write_text(f'{{"schema":{SCHEMA},"ki')
     return root
 
 
@@ -137,7 +137,7 @@ def test_a_chart_that_cannot_be_drawn_does_not_cost_the_page(archive: Path, monk
 
 
 @pytest.mark.parametrize(("value", "word"), [(12_000, "Passed"), (5_000, "Failed")])
-def test_a_run_that_is_not_for_acceptance_is_neither_fit_nor_not_fit(tmp_path: Path, value: float, word: str) -> None:
+def test_a_run_not_for_acceptance_is_neither_fit_nor_not_fit(tmp_path: Path, value: float, word: str) -> None:
     KeptBay("quick", [KeptPromise(value)], acceptance=False).keep(tmp_path / "quick")
     page = dashboard_page.compose(tmp_path, tmp_path)
     assert dict(page["counters"])["runs: fit"] == dict(page["counters"])["runs: not fit"] == 0
@@ -182,7 +182,7 @@ def test_drives_behind_a_shared_path_are_not_blamed_for_it(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("serial", ["S4", "S4\x1b[2J", "L" * 120])
-def test_the_cause_of_broken_promises_is_found_by_its_serial_number_and_model(tmp_path: Path, serial: str) -> None:
+def test_the_cause_is_found_by_its_serial_number_and_model(tmp_path: Path, serial: str) -> None:
     cause = Cause(Culprit.DRIVE, 0.9, "it is slow", (serial,))
     line = {"schema": SCHEMA, "kind": "verdict", "time": "2026-03-01T12:30:00Z", "writer": "main", "test": "t"}
     for day, model in enumerate(("ACME 9", "OTHER 1"), start=1):

@@ -149,7 +149,7 @@ def test_many_levels_and_families_give_a_few_charts_of_each() -> None:
     assert found == {"widths": 2 * 3, "scaling": 2 * 2, "maxima": 2}
 
 
-def test_matplotlib_is_as_it_was_and_its_global_interface_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_matplotlib_is_as_it_was_without_its_global_interface(monkeypatch: pytest.MonkeyPatch) -> None:
     import matplotlib
 
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)

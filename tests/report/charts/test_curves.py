@@ -97,7 +97,7 @@ def test_a_strip_is_drawn_over_capacities_with_its_marks() -> None:
     assert ("found", "cliff after", "0.983 capacities") in chart.table.rows
 
 
-def test_drives_that_were_written_side_by_side_are_drawn_one_by_one(tmp_path: Path) -> None:
+def test_drives_written_side_by_side_are_drawn_one_by_one(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     (tmp_path / "fio").mkdir(mode=0o700)
     path, raw = tmp_path / "fio/drivex2-x.json.gz", "fio/drivex2-x.json.gz"
@@ -269,6 +269,24 @@ def test_a_matrix_is_drawn_as_bandwidth_and_as_a_radar() -> None:
     assert "the rim is 300,000 IOPS" in radar.caption
     assert "65/35" in radar.svg
     assert block_size_and_mix.radar(matrix, Unit.BYTES_PER_SECOND).key != radar.key
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Workload("read", "4k", 32, threads=2),
+        Workload("randread", "4k", 32, threads=2, random_percent=50),
+        Workload("randread", "4k", 32, threads=2, offset="512"),
+        Workload("randread", "4k", 32, threads=2, zipf=120),
+        Workload("randread", "4k", 32, threads=2, name="web"),
+        Workload("randread+randwrite", "4k", 32, threads=2),
+    ],
+    ids=str,
+)
+def test_other_accesses_are_no_cells_of_a_matrix(other: Workload) -> None:
+    records = charted.matrix()
+    beside = block_size_and_mix.matrices(notes(*records, charted.measured("raid0x6", other, 1)))
+    assert list(beside) == list(block_size_and_mix.matrices(notes(*records)))
 
 
 def test_a_ring_with_a_gap_is_left_out_of_the_radar() -> None:

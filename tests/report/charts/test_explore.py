@@ -55,7 +55,7 @@ def test_what_was_cleared_is_not_said_to_be_confirmed() -> None:
     assert not [each for each in told(chart) if "measured again" in each]
 
 
-def test_a_broken_one_whose_figure_has_no_bound_is_drawn_all_the_same() -> None:
+def test_a_broken_one_with_an_unbounded_figure_is_drawn() -> None:
     records, verdict = charted.search()
     points = verdict.facts["points"]
     assert isinstance(points, list)
@@ -81,7 +81,7 @@ def test_the_scale_has_room_for_what_is_many_times_its_limit(margin: float) -> N
     assert ({"-100", "-1,000"} <= ticks) == (margin == -5000.0)
 
 
-def test_of_thousands_of_looks_those_that_tell_something_are_kept() -> None:
+def test_of_thousands_of_probes_the_telling_ones_are_kept() -> None:
     _, verdict = charted.search()
     (judged,) = charted.story(verdict).judged
     many = tuple(

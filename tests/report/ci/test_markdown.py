@@ -71,7 +71,7 @@ def test_a_summary_tells_what_was_done_to_the_drives(write_run: WriteRun, claime
     assert "\n- Drives before the measurements: `fill: sequential, 128k, 1 capacity`\n" in text
 
 
-def test_the_verdict_comes_first_then_what_is_broken_then_the_table(write_run: WriteRun, claimed: Claimed) -> None:
+def test_the_verdict_comes_first_then_broken_ones_then_the_table(write_run: WriteRun, claimed: Claimed) -> None:
     broken, kept = claimed(), claimed(Claim.STEADY_IOPS, value=9412, bound=9000)
     text = markdown.text(
         write_run(judged(kept, "t1"), judged(broken, "t2"), record("error", test="t3", message="no cable\nx"))

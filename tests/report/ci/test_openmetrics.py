@@ -88,7 +88,7 @@ def read(path: Path) -> Series:
     return check(openmetrics.text(path))
 
 
-def test_verdicts_and_figures_with_their_limits_are_in_base_units(write_run: WriteRun, claimed: Claimed) -> None:
+def test_verdicts_figures_and_limits_are_in_base_units(write_run: WriteRun, claimed: Claimed) -> None:
     broken = claimed(low=805_000, high=818_000)
     kept = claimed(Claim.STEADY_IOPS, value=9412, bound=9000)
     series = read(write_run(judged(broken, "t1"), judged(kept, "t2"), record("error", test="t3", message="no cable")))

@@ -134,7 +134,7 @@ def test_a_latency_in_per_cent_of_another_is_a_whole_itself(tmp_path: Path) -> N
 
 
 @given(st.permutations([2, 4, 8]), st.permutations([2, 4, 8]))
-def test_each_number_of_drives_side_by_side_is_compared_with_itself(first: list[int], now: list[int]) -> None:
+def test_each_number_of_drives_is_compared_with_itself(first: list[int], now: list[int]) -> None:
     def kept(widths: list[int], factor: float) -> Kept:
         drives = {width: {f"S{index}": 1000.0 * width for index in range(width)} for width in widths}
         return Kept([
@@ -209,7 +209,7 @@ def test_drives_that_moved_by_one_bucket_do_not_differ(tmp_path: Path) -> None:
     assert shown(compared(tmp_path, run(old), run(new))) == {"p90_latency": ChangeKind.OPEN}
 
 
-def test_one_of_many_drives_that_is_worse_does_not_hide_in_their_mean(tmp_path: Path) -> None:
+def test_one_worse_drive_of_many_does_not_hide_in_their_mean(tmp_path: Path) -> None:
     drives = {f"S{index}": 10_000.0 + 10 * index for index in range(8)}
     worse = {**drives, "S3": 3_300.0}
 
@@ -227,7 +227,7 @@ def test_one_of_many_drives_that_is_worse_does_not_hide_in_their_mean(tmp_path: 
     assert other.undecided == 0
 
 
-def test_drives_without_ends_of_their_intervals_are_compared_as_a_whole(tmp_path: Path) -> None:
+def test_drives_without_intervals_are_compared_as_a_whole(tmp_path: Path) -> None:
     drives = {f"S{index}": 10_000.0 for index in range(4)}
     runs = [
         Kept([KeptMeasurement(10_000, geometry="drivex4", drives=drives, drives_percent=percent)])
@@ -237,7 +237,7 @@ def test_drives_without_ends_of_their_intervals_are_compared_as_a_whole(tmp_path
     assert [pair.drive for pair in other.pairs] == [""]
 
 
-def test_a_drive_is_as_unsure_as_its_own_rounds_among_many_comparisons(tmp_path: Path) -> None:
+def test_a_drive_is_as_unsure_as_its_own_rounds(tmp_path: Path) -> None:
     """Alone at 95 % a change of 3 % of one drive with ±2 % is shown; among forty drives it is not."""
     drives = {f"S{index}": 10_000.0 for index in range(40)}
     runs = [
@@ -248,7 +248,7 @@ def test_a_drive_is_as_unsure_as_its_own_rounds_among_many_comparisons(tmp_path:
     assert {pair.change.shown for pair in other.pairs if pair.drive == "S7"} == {ChangeKind.WORSE_ALONE}
 
 
-def test_what_buckets_leave_open_is_added_to_what_drives_scatter_by(tmp_path: Path) -> None:
+def test_widths_of_buckets_are_added_to_the_scatter_of_drives(tmp_path: Path) -> None:
     old, times = {f"S{index}": 1e6 for index in range(4)}, (1.1, 1.2, 1.3, 1.4)
     new = {name: value * each for (name, value), each in zip(old.items(), times, strict=True)}
     runs = [Kept([KeptMeasurement(1e6, Claim.P90_LATENCY, "drivex4", drives=each)]) for each in (old, new)]
@@ -257,7 +257,7 @@ def test_what_buckets_leave_open_is_added_to_what_drives_scatter_by(tmp_path: Pa
     assert math.log(ratio.high / alone.high) == pytest.approx(2 * BUCKET)
 
 
-def test_a_latency_of_five_rounds_is_not_as_sure_as_its_ios_are_many(tmp_path: Path) -> None:
+def test_a_latency_of_five_rounds_is_as_unsure_as_five_rounds(tmp_path: Path) -> None:
     """Without intervals for smaller shares, n does not say how many rounds there were."""
     workloads = [
         KeptMeasurement(1e6, Claim.P90_LATENCY, geometry=f"raid5x{n}", half_percent=3, n=10**7) for n in range(3, 9)
@@ -281,7 +281,7 @@ def test_what_was_recorded_for_smaller_shares_is_what_counts(tmp_path: Path) -> 
     assert compare([first, other, other]).others[0].pairs[0].change.shown is ChangeKind.WORSE_ALONE
 
 
-def test_lots_of_different_size_are_compared_by_their_typical_drives(tmp_path: Path) -> None:
+def test_lots_of_different_size_are_compared_by_typical_drives(tmp_path: Path) -> None:
     old = {f"S{index}": 1000.0 + index for index in range(8)}
     new = {f"T{index}": 900.0 + index for index in range(6)}
     (pair,) = compared(tmp_path, lot(old), lot(new)).others[0].pairs
@@ -297,7 +297,7 @@ def test_lots_of_different_size_are_compared_by_their_typical_drives(tmp_path: P
         ("inspected_power_on_hours", {"direction": "at_most"}),
     ],
 )
-def test_a_number_of_drives_is_not_compared_by_figures_of_the_drives(
+def test_a_number_of_drives_is_not_compared_by_their_figures(
     tmp_path: Path, claim: str, more: dict[str, object]
 ) -> None:
     """The latency of a lot's drives doubles: that is no better number of conforming drives."""
@@ -346,7 +346,7 @@ def test_a_folder_with_damaged_records_is_read(tmp_path: Path) -> None:
     assert compare([run, run]).others[0].pairs
 
 
-def test_percentages_near_zero_are_compared_as_distances_from_the_whole(tmp_path: Path) -> None:
+def test_percentages_near_zero_are_compared_as_distances(tmp_path: Path) -> None:
     found = compared(
         tmp_path,
         Kept([KeptMeasurement(0.006, Claim.SCALING_DEVIATION)]),

@@ -45,7 +45,7 @@ def test_the_page_needs_nothing_else_and_no_text_is_markup(tmp_path: Path) -> No
     assert page.index("Circumstances") < page.index("<svg") < page.index("Confidence")
 
 
-def test_the_page_marks_a_run_that_has_not_ended_and_counts_what_only_one_has(tmp_path: Path) -> None:
+def test_the_page_marks_a_run_without_an_end(tmp_path: Path) -> None:
     both, more = KeptMeasurement(12_000), KeptMeasurement(9e5, Claim.P99_LATENCY)
     folders = [Kept(each).keep(tmp_path / name) for each, name in (([both, more], "old"), ([both], "new"))]
     path = folders[0] / "manifest.json"
@@ -101,7 +101,7 @@ def test_names_beside_the_drawing_are_cut_to_their_room(tmp_path: Path) -> None:
     assert name.endswith("_qd8")
 
 
-def test_the_page_says_that_its_intervals_include_scatter_from_run_to_run(tmp_path: Path) -> None:
+def test_the_page_says_that_intervals_include_scatter_of_runs(tmp_path: Path) -> None:
     old, new = (Kept([KeptMeasurement(value)]).keep(tmp_path / name) for name, value in (("a", 10_000), ("b", 9_000)))
     found = compare([ComparedRun.read(old), ComparedRun.read(new)], run_to_run_percent=8.0)
     for surface in (compare_output.page(found), compare_output.caption(found)):

@@ -33,7 +33,7 @@ def words(found: FigureHistory) -> str:
     return " ".join(history_output.sentences(found))
 
 
-def test_points_are_in_the_order_of_time_however_folders_are_called(tmp_path: Path) -> None:
+def test_points_are_in_the_order_of_time_not_of_names(tmp_path: Path) -> None:
     Kept([KeptMeasurement(2)], started="2026-03-02T00:00:00+00:00").keep(tmp_path / "a")
     Kept([KeptMeasurement(1)], started="2026-03-01T00:00:00+00:00").keep(tmp_path / "deep" / "er" / "b")
     found = history.read(tmp_path, ANY)
@@ -96,7 +96,7 @@ def test_other_products_and_protocols_are_shown_and_not_counted(tmp_path: Path) 
     assert history.read(tmp_path, dict(model="OLD")).drift.runs == 2
 
 
-def test_other_definitions_and_percentages_of_something_else_are_not_counted(tmp_path: Path) -> None:
+def test_other_definitions_of_a_figure_are_not_counted(tmp_path: Path) -> None:
     keep(tmp_path, (10.0, 11.0), asked={"random_percent": 50})
     keep(tmp_path, (14.0, 15.0, 16.0), since=2)
     found = history.read(tmp_path, ANY)
@@ -125,7 +125,7 @@ def test_a_figure_of_zero_is_not_told_as_that_of_another_product(tmp_path: Path)
     assert "1 of the runs is not above zero, so without a ratio: shown, but not tested" in told
 
 
-def test_what_is_damaged_or_foreign_is_passed_over_with_a_sentence(tmp_path: Path) -> None:
+def test_damaged_or_foreign_folders_are_passed_over(tmp_path: Path) -> None:
     keep(tmp_path, (10.0, 11.0))
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "records.jsonl").write_text("hello\n{}\n[1]\n")

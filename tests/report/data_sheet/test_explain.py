@@ -33,7 +33,7 @@ def test_the_suites_of_each_claim_are_those_that_judge_it() -> None:
     assert {Claim(claim): set(names) for claim, names in suites.judging().items()} == found
 
 
-def test_a_figure_is_shown_with_its_source_and_the_limit_that_follows(tmp_path: Path) -> None:
+def test_a_figure_is_shown_with_its_source_and_its_limit(tmp_path: Path) -> None:
     text = explained(tmp_path, READS)
     assert "each drive randread_4k_qd32: steady IOPS 1,000 IOPS (sheet); limit at least 900 IOPS" in text
     assert "datasheet: 1 published quantity" in text

@@ -76,7 +76,7 @@ def test_a_figure_of_a_profile_is_published_by_its_name(tmp_path: Path, profile:
     assert published(sheet, Claim.STEADY_IOPS, Geometry.parse("raid0x4"), profile).value == 5000
 
 
-def test_a_protocol_that_is_not_for_acceptance_makes_figures_approximate(tmp_path: Path) -> None:
+def test_figures_not_for_acceptance_are_approximate(tmp_path: Path) -> None:
     assert published(written(tmp_path, Kept([ONE])), Claim.STEADY_IOPS).approximate
 
 

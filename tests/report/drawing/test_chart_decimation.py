@@ -51,7 +51,7 @@ def test_fewer_than_four_points_are_no_course() -> None:
         extremes([(1.0, 1.0)], 3)
 
 
-def test_a_series_in_even_steps_has_gaps_where_points_are_missing() -> None:
+def test_a_series_in_even_steps_has_gaps_at_missing_points() -> None:
     assert gaps([(x, 0.0) for x in (1.0, 2.0, 3.1, 6.0, 7.0)]) == [(3.1, 6.0)]
     assert gaps(pairs([1.0, 2.0, 3.0])) == gaps([(5.0, 1.0)]) == gaps([]) == []
 

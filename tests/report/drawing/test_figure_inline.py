@@ -71,6 +71,6 @@ def test_it_is_read_out(made: ElementTree.Element) -> None:
     assert [(each.tag, each.text) for each in made[:2]] == [("title", "A < B"), ("desc", 'said "so"')]
 
 
-def test_points_say_what_they_are_unless_some_of_them_were_not_drawn(made: ElementTree.Element) -> None:
+def test_points_have_words_unless_some_of_them_were_not_drawn(made: ElementTree.Element) -> None:
     assert [each.findtext("title") for each in made.iter("use")] == ["one", "two"]
     assert [each.text for each in made.iter("title")] == ["A < B", "one", "two"]

@@ -36,7 +36,7 @@ def test_264_claims(claimed: Claimed) -> None:
     )
 
 
-def test_every_drive_side_by_side_is_a_claim_and_a_reading_is_none(claimed: Claimed) -> None:
+def test_every_drive_side_by_side_is_a_claim_a_reading_is_none(claimed: Claimed) -> None:
     alone = tuple(
         Part(f"S{number}", {"value": 1.0, "p_value": 0.001} if number == 1 else {"value": 1.0}, outcome)
         for number, outcome in enumerate((Finding.PASS, Finding.FAIL, Finding.PASS))
@@ -67,7 +67,7 @@ def test_a_search_counts_once_whatever_its_result(claimed: Claimed) -> None:
     assert counted([("test_search", replace(search, group=result)) for result in ("broken", "kept")]).judged == 1
 
 
-def test_failures_that_do_not_stand_up_to_so_many_claims_are_named(claimed: Claimed) -> None:
+def test_failures_that_do_not_hold_among_many_claims_are_named(claimed: Claimed) -> None:
     good = [(f"test_good[{number}]", claimed(value=1000)) for number in range(252)]
     bad = [(f"test_bad[{number}]", failed(claimed, 1e-6)) for number in range(11)]
     found = counted([*good, *bad, ("test_doubtful", failed(claimed, 0.04))])

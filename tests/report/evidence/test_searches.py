@@ -57,7 +57,7 @@ def test_a_look_is_broken_if_any_promise_of_any_drive_is() -> None:
     assert replace(SOUND[0], trouble=("too few I/Os",)).look is ProbedFigures.UNDECIDED
 
 
-def test_what_was_searched_and_kept_passes_and_says_how_much_that_is() -> None:
+def test_what_was_searched_and_kept_passes_with_its_share() -> None:
     found = search(*SOUND, is_cut=True)
     assert (bool(found), found.outcome) == (True, Outcome.PASS)
     assert repr(found) == (
@@ -81,7 +81,7 @@ def test_what_could_not_be_measured_is_told() -> None:
     assert found.remarks() == (f"could not be measured: {SYNC} on drivex2 is not steady",)
 
 
-def test_a_search_whose_probes_were_mostly_too_short_is_not_green() -> None:
+def test_a_search_of_mostly_too_short_probes_is_not_green() -> None:
     unseen = [Probed(DEEP.at(depth), 6.0, unseen=("max latency",)) for depth in (1, 2, 4)]
     assert {each.look for each in unseen} == {ProbedFigures.TOO_SHORT}
     # A longer probe may decide the promise that had too few I/Os.
@@ -99,21 +99,21 @@ def test_a_search_whose_probes_were_mostly_too_short_is_not_green() -> None:
     assert [each.outcome for each in found.points[2:]] == [Finding.INCONCLUSIVE] * 3
 
 
-def test_a_suspect_that_is_cleared_is_no_failure_and_counts_as_kept() -> None:
+def test_a_cleared_suspect_is_no_failure_and_counts_as_kept() -> None:
     found = search(*SOUND, probed(SYNC, 500, 500), suspects=(suspect(SYNC, 500, 1000),))
     assert found
     assert found.counts[ProbedFigures.KEPT] == 3
     assert "proves nothing" in found.remarks()[0]
 
 
-def test_a_suspect_that_is_neither_confirmed_nor_cleared_is_not_green() -> None:
+def test_a_suspect_neither_confirmed_nor_cleared_is_not_green() -> None:
     found = search(*SOUND, probed(SYNC, 500, 500), suspects=(suspect(SYNC, 500, None),))
     assert (bool(found), found.outcome) == (False, Outcome.INCONCLUSIVE)
     assert of_search(found, protocol="quick", acceptance=False).outcome is Finding.INCONCLUSIVE
     assert f"{SYNC} may break a promise" in found.sentence()
 
 
-def test_what_looks_broken_and_may_not_be_measured_anew_is_not_green_either() -> None:
+def test_a_suspect_that_may_not_be_measured_anew_is_not_green() -> None:
     found = search(*SOUND, probed(SYNC, 500), probed(DEEP.at(16), 500), suspects=(suspect(SYNC, 500, 1000),))
     assert (bool(found), found.outcome, found.untried) == (False, Outcome.INCONCLUSIVE, 1)
     assert "1 may break a promise of ACME 9, but 1 that looked so did not when it was" in found.sentence()
@@ -158,7 +158,7 @@ def test_what_looked_broken_is_kept_with_its_margin() -> None:
     assert [each.figures.get("margin_percent") for each in kept.points] == [12.5, 25.0, -37.5]
 
 
-def test_a_second_measurement_that_does_not_tell_is_told_with_its_figure() -> None:
+def test_an_undecided_second_measurement_has_its_figure() -> None:
     seen = suspect(SYNC, 500, None)
     undecided = replace(seen, trouble="", verdict=replace(seen.seen, outcome=Outcome.INCONCLUSIVE))
     (remark,) = search(*SOUND, probed(SYNC, 500, 500), suspects=(undecided,)).remarks()

@@ -71,10 +71,10 @@ def test_the_folder_is_named_as_runs_are_and_ours_alone(tmp_path: Path) -> None:
 
 def test_where_no_run_folder_could_be_there_is_no_fleet_either(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(JournalError, match="evidence cannot be stored in"):
+    with pytest.raises(JournalError, match="cannot be stored"):
         fleets.create(tmp_path / "file", "aaaa", [])
     fleets.create_at(tmp_path / "twice", [])
-    with pytest.raises(JournalError, match=r"evidence cannot be stored in .*twice: File exists"):
+    with pytest.raises(JournalError, match=r"twice: File exists"):
         fleets.create_at(tmp_path / "twice", [])
 
 
@@ -88,7 +88,7 @@ def test_what_is_no_name_of_a_bay(name: str, tmp_path: Path) -> None:
 
 
 def test_bays_are_told_apart_where_case_is_ignored(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="two bays are called DUT1"):
+    with pytest.raises(ValueError, match="called DUT1"):
         fleets.create(tmp_path, "aaaa", [bay("dut1"), bay("DUT1")])
 
 
@@ -119,7 +119,7 @@ def test_no_link_is_followed(fleet: Fleet, tmp_path_factory: pytest.TempPathFact
     assert bay_folders(fleet.path) == ()
     (elsewhere / "fleet.json").symlink_to(fleet.path / "fleet.json")
     assert not is_fleet(elsewhere)
-    with pytest.raises(ValueError, match="is not the folder of a fleet"):
+    with pytest.raises(ValueError, match="of a fleet"):
         fleets.read(elsewhere)
 
 
@@ -165,7 +165,7 @@ def test_a_bay_that_somebody_else_wrote(fleet: Fleet, change: dict[str, object],
 )
 def test_what_is_no_fleet_is_one_sentence(fleet: Fleet, text: str) -> None:
     (fleet.path / "fleet.json").write_text(text, encoding="latin-1")
-    with pytest.raises(ValueError, match=r"fleet.json cannot be read: .+") as caught:
+    with pytest.raises(ValueError, match=r"fleet.json cannot .+") as caught:
         fleets.read(fleet.path)
     assert "\n" not in str(caught.value)
 
@@ -173,7 +173,7 @@ def test_what_is_no_fleet_is_one_sentence(fleet: Fleet, text: str) -> None:
 def test_another_schema_is_refused(fleet: Fleet) -> None:
     file = fleet.path / "fleet.json"
     file.write_text(file.read_text().replace(f'"schema": {SCHEMA}', '"schema": 1'))
-    with pytest.raises(ValueError, match=r"fleet\.json has schema 1, and .* reads schema 3 only$"):
+    with pytest.raises(ValueError, match=rf"fleet\.json .* schema {SCHEMA} "):
         fleets.read(fleet.path)
 
 

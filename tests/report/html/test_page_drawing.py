@@ -90,7 +90,7 @@ def test_the_chart_of_a_failure_is_asked_for_with_its_verdict(
     assert found.of_failures == {}
 
 
-def test_lots_judged_by_two_claims_have_a_chart_each_in_their_own_units(write_run: WriteRun, claimed: Claimed) -> None:
+def test_lots_judged_by_two_claims_have_a_chart_for_each(write_run: WriteRun, claimed: Claimed) -> None:
     parts = tuple(Part(f"S{number}", {"value": number * 1e6}, Finding.FAIL) for number in (1, 2, 3))
     lot = replace(claimed(arrays="drivex3"), claim="conforming_drives", unit=Unit.COUNT, about=About.LOT, members=parts)
     groups = ("p99_latency", "throughput")

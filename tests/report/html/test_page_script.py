@@ -49,7 +49,7 @@ def test_charts_can_be_zoomed_and_moved_by_keyboard(write_run: WriteRun, tmp_pat
         assert tab.complaints == []
 
 
-def test_on_a_phone_charts_can_be_read_and_the_page_does_not_move_sideways(write_run: WriteRun, tmp_path: Path) -> None:
+def test_on_a_phone_charts_are_legible_and_the_page_fits(write_run: WriteRun, tmp_path: Path) -> None:
     with headless.browser(tmp_path / "profile") as tab:
         tab.ask("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=True)
         tab.open(page(write_run))

@@ -298,7 +298,7 @@ def test_cells_are_recalled_to_the_last_bit(bench: RecordedRuns, geometry: str, 
     assert bench.forgotten() == []
 
 
-def test_what_was_visited_is_recalled_with_what_its_intervals_need(bench: RecordedRuns) -> None:
+def test_what_was_visited_is_recalled_with_its_intervals(bench: RecordedRuns) -> None:
     point = RAID5X3, READ
     cells = visited_by(bench)
     original = visits.at_look({point: cells}, bench.protocol, is_last=True)[point]

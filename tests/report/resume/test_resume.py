@@ -213,7 +213,7 @@ def test_an_empty_fact_is_an_unknown_one() -> None:
     ("since_last_s", "hours"),
     [(30 * 3600, 30), (31 * 3600, 30), (26 * 3600, 26), (None, 0), ("30", 0), (-1, 0), (float("nan"), 0), (True, 0)],
 )
-def test_a_step_longer_than_a_day_is_spent_if_its_writer_counted_it(
+def test_a_step_over_a_day_is_spent_if_its_writer_counted_it(
     journal: Journal, since_last_s: object, hours: float
 ) -> None:
     """The time of day says 30 hours, of which the clock may have been set by some."""
@@ -245,7 +245,7 @@ def test_the_time_before_a_refusal_or_a_removal_is_not_spent(
     assert replace(Past.read(journal.path), records=records).spent_s == 2 * 2 * 3600
 
 
-def test_other_default_promises_are_refused_unless_the_run_has_not_recorded_them(journal: Journal) -> None:
+def test_other_default_promises_are_refused_if_they_are_recorded(journal: Journal) -> None:
     past, now = Past.read(journal.path), replace(NOW, defaults=Document("default", "a = 2\n"))
     assert past.refusals(now) == []
     then = replace(past, manifest=replace(past.manifest, defaults=Document("default", "a = 1\n")))
@@ -336,7 +336,7 @@ def test_a_pass_is_noted_again_after_the_error_of_a_subtest() -> None:
     assert Verdicts([error, noted(), resumed, noted()]).superseded(VERDICT) is None
 
 
-def test_an_inconclusive_verdict_with_its_own_error_is_noted_once() -> None:
+def test_an_inconclusive_verdict_and_its_error_are_noted_once() -> None:
     open_one = replace(VERDICT, evidence=KeptPromise(10_000, half_percent=50).evidence())
     error = Record("error", "", {"test": VERDICT.test, "message": "it does not decide"})
     assert Verdicts([noted(open_one), error]).superseded(open_one) is None

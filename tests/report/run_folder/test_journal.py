@@ -92,7 +92,7 @@ def test_only_a_run_folder_can_be_opened(tmp_path: Path, journal: Journal) -> No
     assert [dict(each.facts) for each in read_records(journal.path)] == [{"writer": "gw0"}]
 
 
-def test_a_record_after_more_than_a_day_has_the_time_since_the_one_before(journal: Journal) -> None:
+def test_a_record_after_over_a_day_has_the_time_since_the_last(journal: Journal) -> None:
     times = iter([0.0, 86_400.0, 86_401.0, 300_000.0])
     journal.clock = lambda: next(times)
     for _ in range(4):
@@ -165,7 +165,7 @@ def test_a_full_disk_is_told_and_costs_no_other_line(journal: Journal) -> None:
 def test_half_a_line_of_a_writer_that_died_costs_no_other_line(journal: Journal) -> None:
     journal.note("run_started")
     with (journal.path / "records.jsonl").open("ab") as file:
-        file.write(b'{"schema":3,"kind":"meas')
+        file.write(f'{{"schema":{SCHEMA},"kind":"meas'.encode())
     journal.note("run_ended")
     assert [each.kind for each in read_records(journal.path)] == ["run_started", "run_ended"]
 
@@ -297,7 +297,7 @@ def test_threads_share_a_transcript(journal: Journal) -> None:
     assert sorted(int(str(each["number"])) for each in transcript(journal)) == list(range(1, 101))
 
 
-def test_a_full_disk_does_not_stop_a_clean_up_but_is_told_afterwards(journal: Journal) -> None:
+def test_a_full_disk_is_reported_after_the_clean_up(journal: Journal) -> None:
     observe = journal.transcribe("lab")
     observe(completed())
     with disk_full_after((journal.path / "transcript.jsonl").stat().st_size):

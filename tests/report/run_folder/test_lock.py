@@ -55,7 +55,7 @@ def test_a_process_that_was_killed_holds_nothing(folder: Path) -> None:
     FolderLock(folder, "main").release()
 
 
-def test_a_folder_is_in_use_as_long_as_any_process_writes_into_it(folder: Path) -> None:
+def test_a_folder_is_in_use_while_any_process_writes_into_it(folder: Path) -> None:
     assert not is_in_use(folder)
     worker = FolderLock(folder, "gw0")
     assert is_in_use(folder)

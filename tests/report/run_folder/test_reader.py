@@ -115,7 +115,7 @@ def switch(journal: Journal, change: str, /, **facts: object) -> None:
     journal.note("write_cache_planned", **{**known, **facts})
 
 
-def test_write_cache_that_was_switched_and_not_restored_is_left_behind(tmp_path: Path) -> None:
+def test_write_cache_that_was_not_restored_is_left_behind(tmp_path: Path) -> None:
     one, other = Journal.create(tmp_path, "aaaaaaaa"), Journal.create(tmp_path, "bbbbbbbb")
     switch(one, "a")
     switch(one, "b", drive="S2", was="off")
@@ -157,7 +157,7 @@ def left_over(root: Path) -> list[str]:
     return [array.uuid for array in left_behind(root).arrays]
 
 
-def test_arrays_of_a_fleets_bays_are_ours_for_runs_and_bays_alike(fleet: Fleet) -> None:
+def test_arrays_of_a_fleets_bays_are_this_runs_and_each_bays(fleet: Fleet) -> None:
     runs, bays = fleet.path.parent, fleet.path / "bays"
     plan(run_of_bay(fleet, "dut1"), "of a bay")
     alone = Journal.create(runs, "aaaaaaaa")

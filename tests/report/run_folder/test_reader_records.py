@@ -79,14 +79,14 @@ def test_the_result_of_a_search_is_no_part_of_what_it_is_about(journal: Journal,
 def test_records_of_another_schema_are_refused(tmp_path: Path, schema: int, kinds: tuple[str, ...]) -> None:
     lines = [{"schema": schema, "kind": kind, "time": "t"} for kind in ("run_started", "run_ended")]
     (tmp_path / "records.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    with pytest.raises(OtherSchema, match=rf"records\.jsonl has schema {schema}, and .* reads schema 3 only$"):
+    with pytest.raises(OtherSchema, match=rf"records\.jsonl .* {schema}, .* schema {SCHEMA} "):
         RunReader.read(tmp_path, *kinds)
 
 
 def test_a_manifest_of_another_schema_is_refused(journal: Journal) -> None:
     journal.note("run_started")
     journal.write_manifest({"schema": 1})
-    with pytest.raises(OtherSchema, match=r"manifest\.json has schema 1, and .* reads schema 3 only$"):
+    with pytest.raises(OtherSchema, match=rf"manifest\.json .* schema {SCHEMA} "):
         RunReader.read(journal.path)
 
 

@@ -274,7 +274,7 @@ def test_a_record_can_name_no_file_outside_of_its_folder(tmp_path: Path, raw: st
     )
 )  # fmt: skip
 @settings(max_examples=15)
-def test_digests_of_files_with_odd_names_are_checked_by_sha256sum(
+def test_sha256sum_checks_digests_of_files_with_odd_names(
     tmp_path_factory: pytest.TempPathFactory, names: list[bytes]
 ) -> None:
     journal = Journal.create(tmp_path_factory.mktemp("runs"), "a")

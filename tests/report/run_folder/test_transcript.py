@@ -73,7 +73,7 @@ def test_a_command_larger_than_that_has_its_place(journal: Journal) -> None:
     assert numbers(journal) == [1, 2, 3]
 
 
-def test_the_thousandth_comes_after_the_nine_hundred_ninety_ninth(journal: Journal) -> None:
+def test_number_1000_comes_after_999(journal: Journal) -> None:
     for number in (999, 1000, 2):
         (journal.path / f"transcript-{number:03}.jsonl.gz").touch()
     (journal.path / "transcript-1.jsonl.gz").touch()  # none of ours

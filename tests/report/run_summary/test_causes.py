@@ -28,7 +28,7 @@ def test_one_drive_is_one_headline_the_worst_promise_first(failed: Evidence) -> 
     assert group.advice == ""
 
 
-def test_the_largest_group_comes_first_and_what_has_no_cause_last(failed: Evidence) -> None:
+def test_the_largest_group_comes_first_and_no_cause_last(failed: Evidence) -> None:
     held_back = replace(failed, outcome=Finding.INCONCLUSIVE, cause=MD)
     passed = replace(failed, outcome=Finding.PASS)
     undecided = replace(failed, outcome=Finding.INCONCLUSIVE)
@@ -43,7 +43,7 @@ def test_the_largest_group_comes_first_and_what_has_no_cause_last(failed: Eviden
     assert "no cause was attributed" in found[2].headline
 
 
-def test_an_unknown_cause_says_why_comes_after_the_known_ones_and_accuses_no_drive(failed: Evidence) -> None:
+def test_an_unknown_cause_comes_last_and_accuses_no_drive(failed: Evidence) -> None:
     unknown = [replace(failed, cause=Cause(Culprit.UNKNOWN, 0, "no law for it"))] * 2
     first, last = causes.groups([*unknown, replace(failed, cause=SLOW)])
     assert (first.culprit, last.culprit) == (Culprit.DRIVE, Culprit.UNKNOWN)
@@ -56,7 +56,7 @@ def test_without_any_cause_there_is_no_group(failed: Evidence) -> None:
     assert causes.groups([]) == ()
 
 
-def test_drives_and_how_many_broken_promises_they_are_the_cause_of(failed: Evidence) -> None:
+def test_drives_and_how_many_broken_promises_they_cause(failed: Evidence) -> None:
     both = replace(SLOW, culprit=Culprit.DRIVES, drives=("S3", "S4"))
     path = replace(MD, culprit=Culprit.PATH, drives=("S5", "S6"))
     found = causes.groups([replace(failed, cause=each) for each in (SLOW, SLOW, both, path, MD)])

@@ -53,26 +53,27 @@ def verdict(write_run: WriteRun) -> Verdict:
     return lambda *records, **manifest: RunView.read(write_run(*records, bays=BAYS, **manifest)).verdict
 
 
+def numbers(found: PageVerdict) -> tuple[int, ...]:
+    """Tests judged, all tests, those without a limit, drives judged, all drives."""
+    return tuple(found.coverage.facts.values())
+
+
 def missing(found: PageVerdict) -> list[tuple[str, tuple[str, ...], int]]:
     return [(each.claim, each.suites, each.tests) for each in found.coverage.missing]
 
 
-def test_a_promise_that_no_test_judged_is_named_and_the_run_is_not_fit(
-    verdict: Verdict, passed: Callable[..., Line]
-) -> None:
+def test_a_run_with_a_promise_that_no_test_judged_is_not_fit(verdict: Verdict, passed: Callable[..., Line]) -> None:
     found = verdict(planned(TESTS), passed(OTHER), skipped(FIRST), skipped(SECOND), exit_status=5)
     assert missing(found) == [(IOPS, (), 2)]
     assert found.fitness is Fitness.NO_VERDICT
-    assert found.sentence.startswith("Steady IOPS: none of 2 tests judged. ")
+    assert str(found.coverage.missing[0]).lower() in found.sentence.lower()
     assert found.use.startswith("Not for acceptance")
 
 
-def test_one_verdict_of_a_promise_is_enough_and_the_coverage_has_the_rest(
-    verdict: Verdict, passed: Callable[..., Line]
-) -> None:
+def test_one_verdict_of_a_promise_is_enough(verdict: Verdict, passed: Callable[..., Line]) -> None:
     found = verdict(planned(TESTS), passed(OTHER), passed(FIRST, IOPS), skipped(SECOND))
     assert (found.fitness, found.coverage.missing) == (Fitness.FIT, ())
-    assert found.headline == "Fit for 2 of 3 tests, 3 of 8 drives"
+    assert numbers(found) == (2, 3, 0, 3, 8)
 
 
 def test_a_figure_without_a_limit_is_no_verdict(verdict: Verdict, passed: Callable[..., Line]) -> None:
@@ -81,12 +82,10 @@ def test_a_figure_without_a_limit_is_no_verdict(verdict: Verdict, passed: Callab
     assert missing(verdict(planned(TESTS), *records, exit_status=5)) == [(IOPS, (), 2)]
 
 
-def test_a_test_that_does_not_apply_to_the_drives_makes_no_promise_hollow(
-    verdict: Verdict, passed: Callable[..., Line]
-) -> None:
+def test_a_test_that_does_not_apply_makes_no_promise_hollow(verdict: Verdict, passed: Callable[..., Line]) -> None:
     away = skipped(FIRST, applies=False), skipped(SECOND, applies=False)
     found = verdict(planned(TESTS), passed(OTHER), *away)
-    assert (found.fitness, str(found.coverage)) == (Fitness.FIT, "1 of 1 test, 3 of 8 drives")
+    assert (found.fitness, numbers(found)) == (Fitness.FIT, (1, 1, 0, 3, 8))
     # One that applies and has no verdict does.
     found = verdict(planned(TESTS), passed(OTHER), away[0], skipped(SECOND), exit_status=5)
     assert missing(found) == [(IOPS, (), 1)]
@@ -101,7 +100,7 @@ def test_a_suite_of_which_no_test_applies_is_hollow(verdict: Verdict, passed: Ca
 
 
 @pytest.mark.parametrize("before", ["", "dut2-", "4k-"], ids=["alone", "in a bay", "behind a parameter"])
-def test_published_maxima_do_not_stand_for_arrays_of_which_none_can_be_built(
+def test_published_maxima_do_not_stand_for_arrays_never_built(
     verdict: Verdict, passed: Callable[..., Line], before: str
 ) -> None:
     array, maximum = f"raid5/b.py::p99[{before}raid5-randread_4k_qd8]", f"raid5/c.py::maximum[{before}drivex2]"
@@ -114,9 +113,7 @@ def test_published_maxima_do_not_stand_for_arrays_of_which_none_can_be_built(
     assert found.fitness is Fitness.FIT
 
 
-def test_a_test_whose_limit_could_not_be_applied_is_not_without_a_limit(
-    verdict: Verdict, passed: Callable[..., Line]
-) -> None:
+def test_a_limit_that_could_not_be_applied_is_not_none(verdict: Verdict, passed: Callable[..., Line]) -> None:
     """Its baseline is missing, or its protocol is too short: it counts as not judged."""
     observed = {"outcome": Finding.OBSERVED, "limit": None, "margin_percent": None, "source": ""}
     records = passed(OTHER), passed(FIRST, IOPS), passed(SECOND, IOPS, **observed, is_unjudged=True)
@@ -124,9 +121,7 @@ def test_a_test_whose_limit_could_not_be_applied_is_not_without_a_limit(
     assert (found.tests_judged, found.tests, found.unlimited, found.is_partial) == (2, 3, 0, True)
 
 
-def test_a_claim_that_another_suite_judged_is_named_with_its_suite(
-    verdict: Verdict, passed: Callable[..., Line]
-) -> None:
+def test_a_claim_of_another_suite_is_named_with_its_suite(verdict: Verdict, passed: Callable[..., Line]) -> None:
     both = {**TESTS, "sheet/a.py::iops": [IOPS]}
     records = passed(OTHER), passed("sheet/a.py::iops", IOPS, "drivex8"), skipped(FIRST), skipped(SECOND)
     assert missing(verdict(planned(both), *records, exit_status=5)) == [(IOPS, ("raid5",), 2)]
@@ -136,7 +131,7 @@ def test_a_claim_that_the_spec_does_not_promise_is_a_remark(verdict: Verdict, pa
     found = verdict(planned(TESTS, unpromised=[IOPS]), passed(OTHER), skipped(FIRST), skipped(SECOND))
     assert (found.fitness, found.coverage.missing) == (Fitness.FIT, ())
     assert [each.claim for each in found.coverage.unpromised] == [IOPS]
-    assert any("none of 2 tests judged" in remark for remark in found.remarks)
+    assert any("none of 2" in remark for remark in found.remarks)
 
 
 @pytest.mark.parametrize(
@@ -173,13 +168,11 @@ def test_what_another_sentence_explains_is_not_hollow_as_well(
     assert found.coverage.missing == ()
 
 
-def test_tests_that_were_left_out_count_until_a_session_runs_them(
-    verdict: Verdict, passed: Callable[..., Line]
-) -> None:
+def test_left_out_tests_count_until_a_session_runs_them(verdict: Verdict, passed: Callable[..., Line]) -> None:
     first = planned({OTHER: [P99]}, left_out=[FIRST, SECOND])
-    assert str(verdict(first, passed(OTHER)).coverage) == "1 of 3 tests, 3 of 8 drives"
+    assert numbers(verdict(first, passed(OTHER))) == (1, 3, 0, 3, 8)
     second = planned({FIRST: [IOPS]}, left_out=[SECOND])
-    assert str(verdict(first, passed(OTHER), second, passed(FIRST, IOPS)).coverage) == "2 of 3 tests, 3 of 8 drives"
+    assert numbers(verdict(first, passed(OTHER), second, passed(FIRST, IOPS))) == (2, 3, 0, 3, 8)
 
 
 def test_a_drive_counts_if_a_judged_test_loaded_it(verdict: Verdict, passed: Callable[..., Line]) -> None:
@@ -195,13 +188,11 @@ def test_a_drive_counts_if_a_judged_test_loaded_it(verdict: Verdict, passed: Cal
     assert verdict(tests, built, passed(OTHER)).coverage.untested == {f"wS{number}" for number in range(1, 6)}
 
 
-def test_an_inspected_drive_counts_only_where_nothing_was_measured(
-    verdict: Verdict, passed: Callable[..., Line]
-) -> None:
+def test_an_inspected_drive_counts_only_without_measurements(verdict: Verdict, passed: Callable[..., Line]) -> None:
     members = tuple(Part(str(each["serial"]), {}, Finding.PASS) for each in DRIVES)
     inspected = passed("i/a.py::new", members=members) | {"claim": "inspected_wear"}
     tests = planned({"i/a.py::new": ["inspection"]})
-    assert str(verdict(tests, inspected).coverage) == "1 of 1 test, 8 of 8 drives"
+    assert numbers(verdict(tests, inspected)) == (1, 1, 0, 8, 8)
     found = verdict(tests, planned({OTHER: [P99]}), inspected, passed(OTHER)).coverage
     assert (found.drives_judged, found.untested_as("wS8")) == (3, "only inspected")
 
@@ -238,9 +229,8 @@ def test_tests_without_a_limit_are_counted_apart(verdict: Verdict, passed: Calla
         passed(FIRST, IOPS, **on_all, **without),
         passed(SECOND, IOPS, **on_all, **without),
     )
-    assert found.headline == "Fit for 1 of 1 test (2 more without a limit), 8 of 8 drives"
+    assert (found.fitness, numbers(found)) == (Fitness.FIT, (1, 3, 2, 8, 8))
     assert found.use.startswith("For acceptance: ")
-    assert found.coverage.facts["tests_all"] == 3
 
 
 @pytest.mark.parametrize("acceptance", [True, False])
@@ -248,7 +238,7 @@ def test_only_a_pass_has_its_coverage_in_the_headline(acceptance: bool) -> None:
     for fitness in Fitness:
         found = headline(fitness, acceptance, Coverage(7, 187, 3, 8))
         assert (found == word_of(fitness, acceptance)) is (fitness is not Fitness.FIT)
-        assert ("7 of 187 tests, 3 of 8 drives" in found) is (fitness is Fitness.FIT)
+        assert (str(Coverage(7, 187, 3, 8)) in found) is (fitness is Fitness.FIT)
 
 
 def test_a_hollow_promise_is_named_as_the_field_does() -> None:

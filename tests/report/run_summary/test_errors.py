@@ -54,7 +54,7 @@ def test_a_verdict_of_the_same_session_resolves_no_failure(write_run: WriteRun, 
         assert [each.tests for each in troubles(RunReader.read(write_run(failed, later)))] == [("a",)]
 
 
-def test_what_was_measured_and_cannot_be_judged_has_nothing_to_do_with_commands(write_run: WriteRun) -> None:
+def test_what_cannot_be_judged_has_no_command(write_run: WriteRun) -> None:
     said = ["p99 latency of raid0x4 w cannot be judged: p99 needs 1,000 I/Os, there are 996", "the cable was pulled"]
     folder = write_run(*(record("error", at, test="t", message=each) for at, each in enumerate(said)),
                   record("failed", 3, test="c", message=said[0]))  # fmt: skip

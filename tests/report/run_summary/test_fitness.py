@@ -110,7 +110,7 @@ def test_whether_it_may_be_used_for_acceptance_is_said(found: Counts, said: dict
     assert stand(found, replace(ENDED, **said)).use.startswith(use)
 
 
-def test_a_test_that_a_failed_drive_cost_is_counted_as_the_drive_s() -> None:
+def test_a_test_that_a_failed_drive_cost_is_the_drives() -> None:
     lost = Counts(0, 2, errors=110, lost=107, lost_to=("S2",), tests=112)
     assert stand(lost, replace(ENDED, exit_status=1)).remarks == (
         "107 of 112 tests could not run because drive S2 failed.",
@@ -131,7 +131,7 @@ def test_why_a_protocol_is_not_for_acceptance_names_it() -> None:
     assert use == "Not for acceptance: the protocol quick is not made to accept or reject a drive."
 
 
-def test_intervals_of_steady_rates_come_with_their_repeatability_once(claimed: Claimed) -> None:
+def test_intervals_of_steady_rates_state_repeatability_once(claimed: Claimed) -> None:
     def beside(*claims: Claim) -> str:
         found = [Judged(f"t{n}", "", claimed(claim, value=1000, bound=900)) for n, claim in enumerate(claims)]
         return stand(count(found, ()), ENDED).repeatability

@@ -42,7 +42,7 @@ def test_health_is_no_measurement_of_single_drives() -> None:
     assert arrays_judged([Judged("t", "", healthy())]) == ""
 
 
-def test_health_and_figures_without_a_promise_make_no_product_fit(write_run: WriteRun, claimed: Claimed) -> None:
+def test_health_and_figures_alone_make_no_product_fit(write_run: WriteRun, claimed: Claimed) -> None:
     seen = replace(claimed(), outcome=Finding.OBSERVED, limit=None, margin_percent=None, source="")
     verdict = RunView.read(write_run(judged(seen), judged(healthy(), "u"))).verdict
     assert verdict.word == "No verdict"
@@ -117,13 +117,13 @@ def test_no_defect_is_left_out_among_changes_of_all_drives(write_run: WriteRun, 
     assert len(found.causes) == 5
 
 
-def test_a_drive_without_a_mark_failed_no_promise_if_it_was_judged(write_run: WriteRun, claimed: Claimed) -> None:
+def test_a_judged_drive_without_a_mark_failed_no_promise(write_run: WriteRun, claimed: Claimed) -> None:
     members = tuple(Part(each, {}, Finding.FAIL if each == "S3" else Finding.PASS) for each in ("S1", "S2", "S3"))
     found = first_screen(write_run(judged(replace(claimed(), geometries=("drivex3",), members=members)), bays=BAYS))
     assert [each.charges for each in found.drives] == [(), (), ("fails 1 promise of its own",)]
 
 
-def test_a_drive_without_a_figure_is_named_beside_those_that_were_judged(write_run: WriteRun, claimed: Claimed) -> None:
+def test_a_drive_without_a_figure_is_named_beside_judged_ones(write_run: WriteRun, claimed: Claimed) -> None:
     members = tuple(Part(each, {}, Finding.PASS) for each in ("S1", "S3"))
     found = first_screen(write_run(judged(replace(claimed(), geometries=("drivex2",), members=members)), bays=BAYS))
     assert [each.untested for each in found.drives] == ["", "not tested", ""]
@@ -136,7 +136,7 @@ def test_what_passed_is_a_fact_with_the_smallest_margin(write_run: WriteRun, cla
     assert "Passed" not in dict(first_screen(write_run(judged(claimed()))).facts)
 
 
-def test_drives_that_deviate_at_the_inspection_are_causes_with_reading_and_limit(write_run: WriteRun) -> None:
+def test_drives_that_deviate_at_the_inspection_are_causes(write_run: WriteRun) -> None:
     of = inspected.checked("wear", "≤ 0 %", {"S1": ("0 %", Answer.CONFORMS), "S2": ("38 %", Answer.DEVIATES)})
     bays = [{"machine": "dut", "drives": [{"serial": each, "path": f"/dev/{each}"} for each in ("S1", "S2")]}]
     found = first_screen(write_run(judged(of), bays=bays, exit_status=1))
@@ -159,7 +159,7 @@ def test_the_next_step_after_a_pass(write_run: WriteRun, claimed: Claimed) -> No
     assert certify.endswith("write the certificate: ssdqual certificate 20260101T000000Z-1 -o certificate.pdf")
 
 
-def test_the_next_step_with_a_failed_or_slow_drive_judges_it_alone(write_run: WriteRun, claimed: Claimed) -> None:
+def test_the_next_step_judges_a_failed_or_slow_drive_alone(write_run: WriteRun, claimed: Claimed) -> None:
     (replaced,) = [f"{each.text} {each.command}" for each in of_one_dead_drive(write_run).steps]
     alone = "ssdqual run drive --devices='root@dut:/dev/disk/by-id/*S2'"
     assert replaced == f"Replace drive S2 at /dev/sdx, or judge it alone in another slot: {alone}"
@@ -170,7 +170,7 @@ def test_the_next_step_with_a_failed_or_slow_drive_judges_it_alone(write_run: Wr
     ]
 
 
-def test_a_drive_that_is_blamed_more_than_the_others_keeps_its_mark(write_run: WriteRun, claimed: Claimed) -> None:
+def test_a_drive_blamed_more_than_the_others_keeps_its_mark(write_run: WriteRun, claimed: Claimed) -> None:
     bays = [{"machine": "root@dut", "drives": [{"identity": each, "serial": each} for each in ("S1", "S2")]}]
 
     def by(serial: str) -> Evidence:
@@ -189,16 +189,14 @@ def test_the_next_step_after_a_new_defect_is_about_health(write_run: WriteRun, c
     assert "health of the drives that got worse" in step
 
 
-def test_a_serial_number_that_a_pattern_cannot_have_is_not_in_the_command(
-    write_run: WriteRun, claimed: Claimed
-) -> None:
+def test_a_serial_number_that_is_no_pattern_is_in_no_command(write_run: WriteRun, claimed: Claimed) -> None:
     slow = replace(claimed(), cause=Cause(Culprit.DRIVE, 0.9, "it is slow", ("S 2*",)))
     bays = [{"machine": "dut", "drives": [{"serial": "S 2*"}, {"serial": "S3"}]}]
     (step,) = steps(write_run(judged(slow), bays=bays))
     assert step.endswith(": ssdqual run drive --devices=…")
 
 
-def test_the_next_step_of_a_run_that_the_host_limits_is_the_remedy_once(write_run: WriteRun, claimed: Claimed) -> None:
+def test_the_next_step_where_the_host_limits_is_the_remedy_once(write_run: WriteRun, claimed: Claimed) -> None:
     limited = replace(
         claimed(), outcome=Finding.INCONCLUSIVE, cause=Cause(Culprit.MD, 0.9, "it is busy", advice="raise threads")
     )

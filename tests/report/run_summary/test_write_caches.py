@@ -27,7 +27,7 @@ def test_run_without_records_of_write_caches_says_nothing(write_run: WriteRun) -
     assert shown(write_run, record("run_started")) == ("", {})
 
 
-def test_one_state_is_a_word_and_its_reason_is_shown_with_the_number_of_drives(write_run: WriteRun) -> None:
+def test_one_state_is_a_word_with_its_reason_and_drives(write_run: WriteRun) -> None:
     found = shown(write_run, *(cache(f"0x5{number}") for number in range(3)))
     assert found == ("off", {"write caches": f"{SWITCHED} (3 drives)"})
 

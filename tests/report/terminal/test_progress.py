@@ -249,9 +249,7 @@ def test_a_bay_that_is_idle_has_no_line(screen: Screen, clock: ProgressClock) ->
     assert screen.pieces == ["ssdqual: one 0:00\n", "ssdqual gw1: two 1:00\n"]
 
 
-def test_news_that_must_be_fetched_are_fetched_as_often_as_somebody_wants_them(
-    screen: Screen, clock: ProgressClock
-) -> None:
+def test_news_are_fetched_as_often_as_they_are_wanted(screen: Screen, clock: ProgressClock) -> None:
     fetched: list[float] = []
     alarm = Alarm(clock)
     shown = Progress(screen, terminal=False, clock=clock, _ended=alarm)
@@ -315,9 +313,7 @@ def test_after_the_end_nothing_is_printed(screen: Screen, clock: ProgressClock, 
     assert screen.pieces == written
 
 
-def test_the_time_left_is_a_range_of_the_least_and_of_the_most_that_is_planned(
-    screen: Screen, clock: ProgressClock
-) -> None:
+def test_the_time_left_is_a_range_of_least_and_most(screen: Screen, clock: ProgressClock) -> None:
     shown = Progress(screen, terminal=True, clock=clock, width=lambda: 200)
     shown.take(Planned(3600.0, ("raid5x4",), (0.0,), most_s=7200.0))
     shown("raid5x4: fill", 3600.0)

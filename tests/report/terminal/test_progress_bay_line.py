@@ -60,7 +60,7 @@ def test_what_a_terminal_would_obey_is_written_out() -> None:
     assert "\x1b" not in line(BayProgress(step=ProgressStep("fill \x1b[2J", 0, 0)), 1, None, None)
 
 
-def test_another_step_takes_what_was_found_of_the_last_one_with_it() -> None:
+def test_another_step_takes_findings_of_the_last_one_with_it() -> None:
     assert BUSY.step
     again = BUSY.after(Begun(BUSY.step.what, 720), 80).after(LOAD, 80)
     assert (again.now, again.steadiness) == (None, BUSY.steadiness)
@@ -79,7 +79,7 @@ def test_time_that_is_left_counts_steps_as_planned() -> None:
     assert bay.after(Begun("two", 10), 180).left_s(180) == 900
 
 
-def test_with_the_next_array_what_an_array_did_not_take_is_not_left_any_more() -> None:
+def test_the_next_array_drops_the_unused_time_of_the_last() -> None:
     plan = Planned(1000, ("drivex4", "raid0x2", "raid1x2"), (0, 500, 700))
     bay = BayProgress().after(plan, 0).after(Begun("drivex4: purge", 5), 0)
     assert bay.left_s(5) == 995

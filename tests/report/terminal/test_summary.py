@@ -138,7 +138,7 @@ def test_no_line_is_too_long_and_no_failure_is_missing(
         assert sum(" raid" in row or " drive" in row for row in coloured) >= len(not_passed)
 
 
-def test_what_is_only_observed_is_in_grids_without_limit_and_margin(claimed: Claimed) -> None:
+def test_observations_are_in_grids_without_limit_and_margin(claimed: Claimed) -> None:
     three = claimed(Claim.STEADY_IOPS, "raid5x3", value=900, bound=800)
     four, five = (observed(claimed(Claim.STEADY_IOPS, f"raid5x{n}", value=300 * n, bound=1)) for n in (4, 5))
     shown = text(table([three, five, four]))
@@ -149,7 +149,7 @@ def test_what_is_only_observed_is_in_grids_without_limit_and_margin(claimed: Cla
     assert not {"Limit", "Margin"} & {*verbose.split()}
 
 
-def test_widths_come_in_their_order_whatever_was_measured_on_them(claimed: Claimed) -> None:
+def test_widths_come_in_their_order(claimed: Claimed) -> None:
     first = observed(claimed(Claim.STEADY_IOPS, "raid0x24", READ, value=9, bound=1))
     more = [observed(claimed(Claim.STEADY_IOPS, f"raid0x{n}", MIXED, value=9, bound=1)) for n in (8, 4)]
     assert table([first, *more])[0].text.split()[-3:] == ["x4", "x8", "x24"]
@@ -169,7 +169,7 @@ def test_a_reading_is_called_one(claimed: Claimed) -> None:
     assert "95 %" not in text(table([read], 120))
 
 
-def test_what_speaks_against_the_evidence_of_a_sweep_is_told_once(claimed: Claimed) -> None:
+def test_doubts_about_a_sweep_are_printed_once(claimed: Claimed) -> None:
     remark = (
         "raid0x8 does 1.20 × of what raid0x4 does per effective drive: better than linear, so the baseline is doubtful"
     )

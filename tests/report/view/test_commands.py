@@ -32,7 +32,7 @@ def transcribe(folder: Path, *lines: str) -> tuple[commands.ShownCommand, ...]:
     return commands.read(folder)
 
 
-def test_the_fio_of_a_raw_file_is_the_last_one_before_it_is_named(folder: Path) -> None:
+def test_the_fio_of_a_raw_file_is_the_last_before_its_name(folder: Path) -> None:
     bound = ["sh", "-c", "hold it", "bound", "/dev/md100", *FIO]
     found = transcribe(
         folder,
@@ -96,7 +96,7 @@ def test_without_a_transcript_there_are_no_commands(folder: Path) -> None:
     assert commands.read(folder) == ()
 
 
-def test_a_raw_file_is_named_first_by_the_record_that_is_nearest_to_it(write_run: WriteRun) -> None:
+def test_a_raw_file_is_named_by_the_nearest_record_first(write_run: WriteRun) -> None:
     folder = write_run(
         record("ran", 1, raw="fio/a"),
         record("conditioned", 2, raw=["fio/b", "fio/c"]),

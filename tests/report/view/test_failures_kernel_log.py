@@ -61,7 +61,7 @@ def page(write_run: WriteRun, claimed: Claimed, **facts: object) -> str:
     return (folder / "report.html").read_text()
 
 
-def test_the_page_shows_what_was_said_and_lets_nobody_write_into_it(write_run: WriteRun, claimed: Claimed) -> None:
+def test_the_page_shows_messages_and_escapes_them(write_run: WriteRun, claimed: Claimed) -> None:
     hostile = "nvme0: </code><script>alert(1)</script>\x1b[2J" + "x" * 999
     text = page(write_run, claimed, kernel={"lines": [LINE, {**LINE, "text": hostile}], "more": 1, "lost": True})
     shown = Reader.of(text).text

@@ -40,7 +40,7 @@ def test_a_drive_has_the_verdict_of_its_worst_reading(drives: tuple[promises.Ins
     assert [each.deviations for each in drives] == [("wear 38 % (≤ 0 %)",), (), ()]
 
 
-def test_the_matrix_has_drives_down_and_readings_across_with_their_limits(
+def test_the_matrix_has_drives_down_and_readings_across(
     drives: tuple[promises.InspectedDrive, ...],
 ) -> None:
     whole = promises.inspection_matrix(drives)
@@ -53,7 +53,7 @@ def test_the_matrix_has_drives_down_and_readings_across_with_their_limits(
     assert cells["S2"] == ("0 %", MeasuredCell("unknown", "", Finding.INCONCLUSIVE))
 
 
-def test_readings_that_no_drive_misses_are_ranges_with_their_limit(
+def test_readings_that_no_drive_misses_are_ranges_with_a_limit(
     drives: tuple[promises.InspectedDrive, ...],
 ) -> None:
     assert list(promises.conforming(drives)) == ["temperature 34 °C…38 °C (≤ 60 °C)", "without a limit: model"]

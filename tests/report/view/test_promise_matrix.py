@@ -39,7 +39,7 @@ def test_thousands_of_promises_are_counted_and_bounded(claimed: Claimed) -> None
     assert row.singles.note.startswith("5 more")
 
 
-def test_bays_are_columns_of_a_fleet_and_a_cell_names_its_worst_width(claimed: Claimed) -> None:
+def test_bays_are_columns_and_a_cell_names_its_worst_width(claimed: Claimed) -> None:
     wide = replace(claimed(arrays="raid5x10", value=1000), margin_percent=3.0)
     narrow = replace(wide, geometries=("raid5x4",), margin_percent=9.0)
     found = of_bays({"dut1": judged(narrow, wide), "dut2": judged(narrow), "dut3": []})

@@ -62,7 +62,7 @@ def test_workloads_of_one_depth_are_named(claimed: Claimed) -> None:
     ]
 
 
-def test_a_curve_whose_points_are_in_other_tables_is_not_drawn_again(claimed: Claimed) -> None:
+def test_a_curve_with_points_in_other_tables_is_not_drawn_again(claimed: Claimed) -> None:
     mixes = curve(claimed(Claim.BATHTUB_DEPTH, "raid0x2", value=0.5, bound=0.1), "mixes", PURE, MIX)
     alone = [claimed(Claim.STEADY_IOPS, "raid0x2", Workload.parse(each.name), value=9, bound=1) for each in (PURE, MIX)]
     assert drawn(mixes, alone[0]) != []

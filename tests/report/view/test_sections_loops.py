@@ -40,7 +40,7 @@ def test_sizes_down_and_mixes_across_whatever_the_order(claimed: Claimed) -> Non
     ]
 
 
-def test_what_failed_is_marked_and_the_others_are_the_worst_of_the_drives(claimed: Claimed) -> None:
+def test_failures_are_marked_and_others_are_the_worst_drive(claimed: Claimed) -> None:
     bad = cell(claimed, 0, "4k", 100, Finding.FAIL)
     lines = list(loops([replace(bad, members=(Part("S1"), Part("S2")))], 100))
     assert lines[0].text == "steady IOPS · snia-iops · drivex2, worst of 2 · ≥ 1 IOPS"
@@ -78,7 +78,7 @@ def test_two_arrays_and_two_claims_have_tables_of_their_own(claimed: Claimed) ->
     assert lines.count(f"  {REMARK.removesuffix(' of 7')}") == 2  # once for each array
 
 
-def test_one_mix_at_several_loads_is_a_table_of_depths_and_threads(claimed: Claimed) -> None:
+def test_one_mix_at_several_loads_is_by_depth_and_threads(claimed: Claimed) -> None:
     found = cell(claimed, 65, "8k", 0)
     names = [
         (threads, depth, f"composite_zoned50x5_50x95_t{threads}xqd{depth}")

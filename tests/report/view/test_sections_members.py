@@ -65,7 +65,7 @@ def test_of_their_likeness_the_slowest_is_at_fault(claimed: Claimed) -> None:
     assert drawn(kept)[-1].split()[1:4] == ["300", "165", "301"]
 
 
-def test_of_their_slowest_ios_the_drive_that_has_them_is_at_fault(claimed: Claimed) -> None:
+def test_the_drive_that_has_the_slowest_ios_is_at_fault(claimed: Claimed) -> None:
     spread = claimed(Claim.LATENCY_SPREAD_BETWEEN_MEMBERS, "drivex3", value=4.1, bound=2.0)
     parts = tuple(Part(serial, {"slowest_ns": ns}) for serial, ns in zip(SERIALS, (9e6, 9.2e6, 37e6), strict=True))
     (row,) = drawn(replace(spread, members=parts, worst=SERIALS[2]))[-1:]

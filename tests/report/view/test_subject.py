@@ -93,7 +93,7 @@ def test_the_worst_of_the_surroundings_is_shown(write_run: WriteRun) -> None:
     )
 
 
-def test_kernel_messages_of_all_measurements_are_shown_once_and_the_gravest_first(write_run: WriteRun) -> None:
+def test_kernel_messages_are_shown_once_and_the_gravest_first(write_run: WriteRun) -> None:
     def said(*lines: tuple[int | None, str]) -> dict[str, object]:
         plain = [{"time_s": 1.0, "level": level, "text": text} for level, text in lines]
         return {"lines": plain, "more": 0, "lost": False}
@@ -111,7 +111,7 @@ def test_kernel_messages_of_all_measurements_are_shown_once_and_the_gravest_firs
     )
 
 
-def test_raw_files_are_summed_up_by_folder_and_listed_up_to_a_bound(write_run: WriteRun) -> None:
+def test_raw_files_are_summed_by_folder_and_listed_to_a_bound(write_run: WriteRun) -> None:
     many = [(f"fio/{number:04}.json.gz", 1000) for number in range(300)]
     grid = subject.files([("manifest.json", 500), *many, ("transcript/main-1.out", 70)])
     assert grid.rows[:4] == (

@@ -340,7 +340,7 @@ def test_lost_lease_ends_all_writing_also_of_steps_in_passing(rig: Rig) -> None:
     assert [one for one in rig.did if one.startswith(("purge", "create", "fill", "fio", "fail"))] == []
 
 
-def test_a_journal_that_cannot_be_written_ends_the_run_also_in_passing(rig: Rig) -> None:
+def test_a_journal_that_cannot_be_written_ends_the_run(rig: Rig) -> None:
     rig.series = [STEADY, JournalError("evidence cannot be stored"), STEADY]
     here = campaign(rig, {RAID5X3: [WRITE, READ], RAID5X4: [WRITE]}, precondition=NONE)
     here.measure(RAID5X3, WRITE)

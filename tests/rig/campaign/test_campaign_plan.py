@@ -480,7 +480,7 @@ def test_data_are_read_back_before_anything_else_is_written(drives: Geometry | N
     assert preparation(written, READ_BACK, fill, drives) == (build,)
 
 
-def test_drives_whose_data_are_read_back_may_be_some_of_those_that_were_filled() -> None:
+def test_drives_that_are_read_back_may_be_some_of_the_filled() -> None:
     fill, some = Fill(1, "1m"), CampaignStep(StepKind.READ_BACK, Geometry(RaidLevel.DRIVE, 4))
     build, fewer = preparation(None, some, fill, BARE)
     assert build == Build(BARE, fill, is_stamped=True)

@@ -44,7 +44,7 @@ def test_numbers_and_flags_in_the_spellings_of_all_versions() -> None:
     ("transport", "logical", "least", "preferred"),
     [("nvme", 512, 16384, 16384), ("nvme", 4096, 4096, None), ("nvme", 512, 0, None), ("sata", 512, 4096, None)],
 )
-def test_a_drive_prefers_writes_if_it_is_nvme_and_states_more_than_a_block(
+def test_a_drive_prefers_writes_if_nvme_states_more_than_a_block(
     transport: str, logical: int, least: int, preferred: int | None
 ) -> None:
     entry = disk(tran=transport) | {"log-sec": logical, "min-io": least}

@@ -111,7 +111,7 @@ def test_foreign_drive_is_refused_before_anything_is_asked(leases: Leases) -> No
     assert here.asked == []
 
 
-def test_drives_in_use_are_the_same_drives_and_others_in_their_places_are_not(leases: Leases) -> None:
+def test_drives_in_use_are_the_same_and_others_in_place_are_not(leases: Leases) -> None:
     """A self-test changes no data, so members of an array that stands may do it, but it is begun by path."""
     world = World(disks())
     held = HeldDrives(machine_of(world), drives_of(world))

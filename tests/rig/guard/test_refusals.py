@@ -15,7 +15,7 @@ from support.simulator.simulated_disks import Device, World, worlds
 
 from pytest_ssdqual.rig.drives.survey_parse import topology_of
 from pytest_ssdqual.rig.drives.topology import Drive, Match, Topology
-from pytest_ssdqual.rig.guard.consent import Risk
+from pytest_ssdqual.rig.guard.consent import Consent, Risk
 from pytest_ssdqual.rig.guard.refusals import (
     DrivesGone,
     Refusal,
@@ -55,9 +55,20 @@ def surveyed(world: World, *devices: Device) -> Topology:
     return topology_of(world.lsblk(), world.facts(*(one.path for one in named)), [one.kname for one in named])
 
 
-def refused(*disks: Device, wipe: tuple[str, ...] = (), ours: tuple[str, ...] = ()) -> str:
+def objections(*disks: Device, wipe: tuple[str, ...] = (), ours: tuple[str, ...] = ()) -> tuple[Refusal, ...]:
     world = World(list(disks))
-    return unmarked(explain(refusals(surveyed(world), world.matches(), wiped(*wipe), ours)))
+    return refusals(surveyed(world), world.matches(), wiped(*wipe), ours)
+
+
+def refused(*disks: Device, wipe: tuple[str, ...] = (), ours: tuple[str, ...] = ()) -> str:
+    return unmarked(explain(objections(*disks, wipe=wipe, ours=ours)))
+
+
+def asked(*disks: Device, wipe: tuple[str, ...] = ()) -> list[str]:
+    """The names by which the refusals ask for consent to destroy content."""
+    consents = [consent for refusal in objections(*disks, wipe=wipe) for consent in refusal.consents]
+    assert all(consent.risk is Risk.CONTENT for consent in consents)
+    return [consent.name for consent in consents]
 
 
 def test_process_that_hangs_is_a_symptom_of_its_drive() -> None:
@@ -108,41 +119,44 @@ def test_a_refusal_names_the_drive_and_every_reason() -> None:
     disk = ssd()
     part(disk, 1, mountpoint="/", fstype="ext4")
     part(disk, 2, use="swap")
-    assert refused(disk, ssd("c")) == (
-        "/dev/sdb (ACME SSD 9, serial SERb): carries /dev/sdb1, which is mounted at / (the root file system); "
-        "carries /dev/sdb2, which is swap space; "
-        "carries a partition table (gpt), a signature (ext4) on /dev/sdb1, the partition /dev/sdb2."
-    )
+    (refusal,) = objections(disk, ssd("c"))
+    root, swap, content = refusal.reasons
+    assert (refusal.kname, refusal.consents) == ("sdb", ())
+    assert "/dev/sdb1, which is mounted" in root
+    assert "/dev/sdb2, which is swap" in swap
+    assert all(each in content for each in ("(gpt)", "(ext4) on /dev/sdb1", "partition /dev/sdb2"))
+    assert str(refusal) == f"{refusal.drive}: {root}; {swap}; {content}."
 
 
 def test_consent_tells_what_to_type_and_is_by_serial() -> None:
-    assert "; if that may be destroyed, add --ssd-wipe=SERb" in refused(ssd(fstype="ext4"))
+    assert asked(ssd(fstype="ext4")) == ["SERb"]
+    assert "add --ssd-wipe=SERb" in refused(ssd(fstype="ext4"))
     assert "add '--ssd-wipe=SER b'" in refused(ssd(fstype="ext4", serial="SER b"))
     assert refused(ssd(fstype="ext4"), wipe=("SERb",)) == ""
     assert refused(ssd(fstype="ext4"), wipe=("0x5002",)) == ""
-    assert "carries a signature (ext4)" in refused(ssd(fstype="ext4"), ssd("c"), wipe=("SERc",))
+    assert asked(ssd(fstype="ext4"), ssd("c"), wipe=("SERc",)) == ["SERb"]
 
 
 def test_consent_for_a_generic_serial_is_by_wwn() -> None:
     assert refused(ssd(serial="123456789012")) == "", "beside a WWN it is no reason"
     drive = ssd(fstype="ext4", serial="123456789012")
-    assert "add --ssd-wipe=0x5002" in refused(drive)
-    by_serial = refused(drive, wipe=("123456789012",))
-    assert "carries a signature (ext4)" in by_serial
-    assert "--ssd-wipe=123456789012: is a serial number that many drives have" in by_serial
+    assert asked(drive) == asked(drive, wipe=("123456789012",)) == ["0x5002"]
+    assert "--ssd-wipe=123456789012: is a serial" in refused(drive, wipe=("123456789012",))
     assert refused(drive, wipe=("0x5002",)) == ""
 
 
 def test_consent_never_helps_a_drive_in_use_and_is_not_offered() -> None:
-    text = refused(ssd(fstype="ext4", mountpoint="/data"), wipe=("SERb",))
-    assert text == "/dev/sdb (ACME SSD 9, serial SERb): is mounted at /data."
-    assert "--ssd-wipe" not in refused(ssd(fstype="ext4", mountpoint="/data"))
+    (refusal,) = objections(ssd(fstype="ext4", mountpoint="/data"), wipe=("SERb",))
+    assert [reason.split()[-1] for reason in refusal.reasons] == ["/data"]
+    (refusal,) = objections(ssd(fstype="ext4", mountpoint="/data"))
+    assert refusal.consents == ()
+    assert "--ssd-wipe" not in str(refusal)
 
 
 def test_a_mistyped_consent_is_told() -> None:
-    assert (
-        refused(ssd(), wipe=("SERX",)) == "--ssd-wipe=SERX: is the serial of no drive that was named; theirs are SERb."
-    )
+    (refusal,) = objections(ssd(), wipe=("SERX",))
+    assert refusal.drive == "--ssd-wipe=SERX"
+    assert "SERb" in str(refusal)
 
 
 @pytest.mark.parametrize(
@@ -188,31 +202,31 @@ def test_partition_is_refused_with_its_disk_and_its_use() -> None:
     first, _ = part(disk, 1), part(disk, 2, mountpoint="/home")
     world = World([disk])
     (one,) = refusals(surveyed(world, first), [Match("/dev/disk/by-id/x-part1", "/dev/disk/by-id/x-part1", "sdb1")])
-    assert one.drive == "/dev/disk/by-id/x-part1 → /dev/sdb1 (unknown model, no serial)"
-    assert "is a partition on /dev/sdb (ACME SSD 9, serial SERb), not a whole drive" in one.reasons
-    assert "belongs to /dev/sdb, which carries /dev/sdb2, which is mounted at /home" in one.reasons
+    assert one.drive.startswith("/dev/disk/by-id/x-part1 → /dev/sdb1 ")
+    partition, use = one.reasons
+    assert "partition on /dev/sdb " in partition
+    assert [word for word in use.replace(",", "").split() if "/" in word] == ["/dev/sdb", "/dev/sdb2", "/home"]
 
 
 def test_a_drive_named_twice_is_refused() -> None:
     world = World([ssd()])
     matches = [Match("/dev/sdb", "/dev/sdb", "sdb"), Match("/dev/disk/by-id/*", "/dev/disk/by-id/x", "sdb")]
-    assert refusals(surveyed(world), matches) == (
-        Refusal(
-            "/dev/sdb (ACME SSD 9, serial SERb)",
-            ("is named twice, by /dev/sdb and by /dev/disk/by-id/x; name it once",),
-        ),
-    )
+    (refusal,) = refusals(surveyed(world), matches)
+    (reason,) = refusal.reasons
+    assert "named twice" in reason
+    assert "/dev/disk/by-id/x" in reason
 
 
 def test_two_paths_of_one_drive_are_refused_and_share_their_uses() -> None:
     here, there = ssd("b"), ssd("c", wwn="0x5002", serial="SERb")
-    assert "is the same drive as /dev/sdc (same WWN 0x5002), which is named too; name it once" in refused(here, there)
+    assert "/dev/sdc (same WWN 0x5002)" in refused(here, there)
     there.mountpoint = "/srv"
     world = World([here, there])
     (one,) = refusals(surveyed(world, here), world.matches(here), all_risks("SERb"))
-    assert one.reasons == ("is the same drive as /dev/sdc (same WWN 0x5002), which is mounted at /srv",)
     topology = surveyed(world, here)
-    assert changed(topology, topology.drive("sdb")) == ("is the same drive as /dev/sdc, which is mounted at /srv",)
+    for (reason,) in (one.reasons, changed(topology, topology.drive("sdb"))):
+        assert "/dev/sdc" in reason
+        assert reason.endswith("mounted at /srv")
 
 
 def test_another_namespace_counts_as_a_format_may_erase_it() -> None:
@@ -220,8 +234,9 @@ def test_another_namespace_counts_as_a_format_may_erase_it() -> None:
     two = ssd("c", kname="nvme0n2", wwn="eui.02", serial="N", fstype="xfs")
     world = World([one, two])
     (refusal,) = refusals(surveyed(world, one), world.matches(one))
-    (reason,) = map(unmarked, refusal.reasons)
-    assert reason == "carries a signature (xfs) on /dev/nvme0n2; if that may be destroyed, add --ssd-wipe=N"
+    (reason,) = refusal.reasons
+    assert "(xfs) on /dev/nvme0n2" in reason
+    assert [consent.name for consent in refusal.consents] == ["N"]
     to_one = refusals(surveyed(world, one), world.matches(one), wiped("eui.01"))
     assert to_one, "consent to one namespace is not to both"
     assert refusals(surveyed(world, one), world.matches(one), wiped("N")) == ()
@@ -243,19 +258,20 @@ def test_an_array_of_ours_is_a_leftover_and_still_a_reason() -> None:
     assert set(left.members) == {"sdb", "sdc"}
     assert leftovers(topology, {"0" * 32, "nonsense"}) == ()
     text = refused(one, two, ours=(UUID,))
-    assert "is a member of /dev/md127 (raid1), left over from an earlier run; stop that first" in text
+    assert "/dev/md127 (raid1), left over" in text
     assert "carries" not in text, "no consent is needed for what we wrote"
-    assert "is held by /dev/md127 (raid1)" in refused(one, two)
+    assert "held by /dev/md127" in refused(one, two)
     array.mountpoint = "/srv"
-    assert list(in_use(surveyed(World([one, two])), "md127")) == ["is mounted at /srv"]
+    (use,) = in_use(surveyed(World([one, two])), "md127")
+    assert use.endswith("mounted at /srv")
 
 
 def test_only_the_superblock_of_ours_needs_no_consent() -> None:
     one = ssd(fstype="linux_raid_member", uuid=UUID)
     assert refused(one, ours=(UUID,)) == ""
-    assert "carries a signature (linux_raid_member)" in refused(one, ours=("f" * 32,))
+    assert "(linux_raid_member)" in refused(one, ours=("f" * 32,))
     one.pttype = "gpt"
-    assert "carries a partition table (gpt)" in refused(one, ours=(UUID,))
+    assert "(gpt)" in refused(one, ours=(UUID,))
 
 
 def test_claim_is_a_reason_unless_a_mount_explains_it() -> None:
@@ -267,9 +283,13 @@ def test_claim_is_a_reason_unless_a_mount_explains_it() -> None:
 
     claim = "is open exclusively by something else"
     assert reasons() == (claim,)
-    assert reasons(written("opened 7 3 write 8:16 dd")) == ("is open for writing by dd (pid 7)", claim)
+    opened = written("opened 7 3 write 8:16 dd")
+    by_dd, further = reasons(opened)
+    assert by_dd.endswith("dd (pid 7)")
+    assert further == claim
     world.disks[0].mountpoint = "/x"
-    assert reasons() == ("is mounted at /x",)
+    (mount,) = reasons()
+    assert mount.endswith("mounted at /x")
 
 
 def with_lines(*lines: str) -> Topology:
@@ -308,10 +328,8 @@ def test_a_further_port_needs_consent() -> None:
     topology, named = with_lines("multiport /dev/sdb"), World([ssd()]).matches()
     serial = topology.nodes["sdb"].serial or ""
     (refusal,) = refusals(topology, named)
-    assert refusal.reasons == (
-        "has a further port, through which another host may use it unseen; "
-        f"if no other host uses it, add --ssd-shared={serial}",
-    )
+    assert refusal.consents == (Consent(Risk.SHARED, serial),)
+    assert f"--ssd-shared={serial}" in str(refusal)
     assert refusals(topology, named, of([Risk.SHARED], serial)) == ()
     assert changed(topology, topology.drive("sdb")) == (), "consent is given once, not before every step"
 
@@ -319,9 +337,10 @@ def test_a_further_port_needs_consent() -> None:
 def test_drive_that_was_not_probed_or_vanished_is_refused() -> None:
     world = World([ssd()])
     (unprobed,) = refusals(topology_of(world.lsblk(), world.facts()), world.matches())
-    assert unprobed.reasons == ("was not probed for exclusive use and signatures",)
+    (reason,) = unprobed.reasons
+    assert "not probed" in reason
     (gone,) = refusals(surveyed(world), [Match("/dev/sdz", "/dev/sdz", "sdz")])
-    assert (gone.drive, gone.reasons) == ("/dev/sdz", ("is sdz, which is not among the block devices",))
+    assert (gone.drive, len(gone.reasons)) == ("/dev/sdz", 1)
 
 
 def drive(**more: object) -> Drive:
@@ -332,11 +351,10 @@ def drive(**more: object) -> Drive:
 def test_unequal_drives() -> None:
     assert unequal([drive(), drive(size_bytes=round(480_103_981_056 * 0.991))]) == ()
     (reason,) = unequal([drive(), drive(size_bytes=round(480_103_981_056 * 0.98), path="/dev/sdc")])
-    assert reason.startswith("/dev/sdb (ACME SSD 9, serial SERb) has 480103981056 bytes and /dev/sdc")
-    assert reason.endswith("may differ by 1 %.")
+    assert all(each in reason for each in ("serial SERb) has 480103981056", "/dev/sdc", "1 %"))
     assert unequal([drive(), drive(size_bytes=470_000_000_000)], max_size_difference_percent=3) == ()
     (reason,) = unequal([drive(), drive(path="/dev/sdc", logical_block_bytes=4096)])
-    assert "/dev/sdb 512, /dev/sdc 4096" in reason
+    assert all(each in reason for each in ("/dev/sdb 512", "/dev/sdc 4096"))
     assert unequal([]) == ()
 
 
@@ -361,7 +379,7 @@ def test_a_disk_that_is_built_on_another_is_not_a_drive() -> None:
     lower.uppers.append(upper)
     world = World([lower])
     (refusal,) = refusals(surveyed(world, upper), world.matches(upper))
-    assert "is built on /dev/sdb, so it is not a drive" in refusal.reasons
+    assert any("built on /dev/sdb" in reason for reason in refusal.reasons)
 
 
 def scripted(world: World) -> ScriptedMachine:
@@ -380,10 +398,11 @@ def test_recheck_is_three_commands_and_gives_every_reason() -> None:
     one.mountpoint, two.serial = "/late", "SWAPPED"
     with pytest.raises(DriveRefused) as refusal:
         recheck(scripted(world), *drives)
-    assert str(refusal.value).splitlines() == [
-        "/dev/sdb (ACME SSD 9, serial SERb): is mounted at /late.",
-        "/dev/sdc (ACME SSD 9, serial SERc): has serial SWAPPED where SERc was checked.",
-    ]
+    first, second = str(refusal.value).splitlines()
+    assert first.startswith("/dev/sdb ")
+    assert first.endswith("/late.")
+    assert second.startswith("/dev/sdc ")
+    assert "serial SWAPPED where SERc" in second
 
 
 @pytest.mark.parametrize(
@@ -450,7 +469,8 @@ def test_the_drives_of_a_real_machine() -> None:
     still = [refusal.drive.split()[0] for refusal in refusals(topology, matches, serials)]
     assert still == [f"/dev/nvme{number}n1" for number in (0, 1, 2, 3, 5, 6)]
     (left,) = leftovers(topology, {"bafd524b:8fcc265b:0e251d92:7a1fe008"})
-    assert list(in_use(topology, left.kname)) == ["is held by /dev/mapper/vault (crypt)"], "so it is not stopped"
+    (use,) = in_use(topology, left.kname)
+    assert "/dev/mapper/vault" in use, "so it is not stopped"
 
 
 @pytest.mark.parametrize("source", ["json", "facts"])

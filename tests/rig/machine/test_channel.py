@@ -73,7 +73,8 @@ def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_grace")
-def test_channel_that_hangs_is_a_lost_machine() -> None:
+def test_channel_that_hangs_is_a_lost_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels, "ANSWER_S", 0.5)
     channel = made(lambda argv: ["sleep", "600"])
     with pytest.raises(MachineLost, match="lsblk --json within"):
         channel.run(["lsblk", "--json"], deadline_s=0.5)

@@ -33,7 +33,7 @@ def test_modules_of_all_levels_are_loaded_once() -> None:
     assert machine.asked[0][4:] == ("", "raid0", "raid1", "raid10", "raid456")
 
 
-def test_modules_are_only_asked_for_and_unknown_ones_are_not_missing() -> None:
+def test_modules_are_asked_for_and_unknown_ones_not_missing() -> None:
     machine = ScriptedMachine().on("sh", answer="raid1: modprobe: FATAL: Module raid1 not found\nraid456:\n")
     lacking = driver.missing(machine, [RaidLevel.RAID1, RaidLevel.RAID5], load=False)
     assert lacking == {"raid1": "raid1: modprobe: FATAL: Module raid1 not found", "raid456": ""}

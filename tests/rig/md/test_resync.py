@@ -60,7 +60,7 @@ def test_speeds_of_the_protocol_are_undone_at_the_end() -> None:
     assert sysfs.written[-2:] == [("sync_speed_min", "system"), ("sync_speed_max", "system")]
 
 
-def test_the_most_that_promises_rest_on_is_always_set_and_the_least_is_the_hosts() -> None:
+def test_the_most_is_always_set_and_the_least_is_the_hosts() -> None:
     sysfs = Sysfs()
     sysfs.files["sync_speed_max"] = "20000 (system)"
     with resync.speeds(sysfs, "md100", RebuildRule()) as said:

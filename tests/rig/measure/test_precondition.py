@@ -63,9 +63,7 @@ def test_conditioning_writes_whole_pages_in_the_pattern(workload: Workload, writ
         ("randwrite_4k_qd8", 4096, "randwrite_4k_qd8"),
     ],
 )
-def test_random_conditioning_writes_are_as_large_as_the_unit_that_drives_map(
-    workload: str, unit_bytes: int, writes: str
-) -> None:
+def test_random_conditioning_writes_are_as_large_as_the_unit(workload: str, unit_bytes: int, writes: str) -> None:
     assert str(conditioning(Workload.parse(workload), unit_bytes)) == writes
 
 

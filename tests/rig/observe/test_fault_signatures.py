@@ -244,6 +244,7 @@ def test_each_known_message_is_judged_as_what_it_means(machine: Path, fault: Fau
         assert [drive.serial for drive in found.drives] == [traces[struck].serial]
     else:
         assert found.drives == ()
+        assert found.about == (traces[struck].serial,)
         assert found.cure in found.why
         assert found.cure or fault is Fault.UNKNOWN
 

@@ -330,10 +330,13 @@ IN_ORDER = {
 }  # fmt: skip
 
 CASES = {**REPORTED, **OF_GUEST, **DEFECTIVE, **FURTHER, **IN_ORDER}
-#: Faults of the host that took no drive away.
+#: Errors beside which no drive was lost.
 ABOUT_NO_DRIVE = {
     "out of memory", "memory of a group", "oops in md", "unstable clock", "fio killed beside an abort that ended well",
+    "corrected link errors", "another program's command",
 }  # fmt: skip
+#: What is found of a drive by its state.
+LOST = {GONE: "dropped out", FAULTY: "took it out", READ_ONLY: "turned read-only"}
 
 
 def after(case: Case, drive: DriveTrace) -> DriveTrace:
@@ -352,8 +355,13 @@ def test_whose_fault_a_situation_is(tmp_path: Path, name: str) -> None:
     found = attribute(case.error, traces, lines)
     assert found.origin is case.origin, found
     assert [drive.serial for drive in found.drives] == [case.drive] * (case.origin is DRIVE)
+    for drive in found.drives:
+        assert [state for state, word in LOST.items() if word in str(drive.findings)] == [case.state] * (
+            case.state in LOST
+        )
     assert case.word in found.why
+    is_about = case.origin is not DRIVE and name not in ABOUT_NO_DRIVE
+    assert found.about == (case.drive,) * is_about
     if case.origin not in (DRIVE, UNKNOWN):
         assert found.cure, "a person can do something"
         assert found.cure in found.why
-        assert found.about == (() if name in ABOUT_NO_DRIVE else (case.drive,))

@@ -139,7 +139,7 @@ ENDING = {
 OF_NO_ARRAY = {"budget", "drive_worsened", "health", "load", "write_cache"}
 
 
-def test_every_kind_of_record_that_names_an_array_is_known_to_the_checkpoint() -> None:
+def test_the_checkpoint_knows_every_record_of_an_array() -> None:
     """A new kind that is forgotten in ``REMARKS`` makes every resumed run build its array again."""
     kinds = set()
     for path in Path(pytest_ssdqual.__file__).parent.rglob("*.py"):

@@ -24,7 +24,7 @@ def lab_with_every_depth(folder: Path) -> str:
     """The option for the lab's sheet with figures of every depth: its arrays have limits without measured members."""
     text = toml.text("ssdqual-sm300", "specs")
     assert text.count("queue_depths = [32]") == 4
-    path = folder / "every-depth.toml"
+    path = folder / "lab-every-depth.toml"
     path.write_text(text.replace("queue_depths = [32]", "queue_depths = [1, 2, 4, 8, 16, 32, 64]"), encoding="utf-8")
     return f"--ssd-spec={path}"
 

@@ -26,7 +26,7 @@ def loop(*workloads: Workload, tracked: tuple[Workload, ...] = tuple(WRITES)) ->
     return charted.record("loop", facts)
 
 
-def test_all_sizes_of_pure_writes_are_drawn_for_the_average_drive() -> None:
+def test_sizes_of_pure_writes_are_drawn_for_the_average_drive() -> None:
     (found,) = loops.convergences(charted.loops(loop(READ, *WRITES)))
     assert dict(found.lines) == {str(WRITES[0]): tuple(LARGE), str(WRITES[1]): tuple(SMALL)}
     assert found.window == 5
@@ -37,7 +37,7 @@ def test_all_sizes_of_pure_writes_are_drawn_for_the_average_drive() -> None:
     assert all(str(each) in chart.svg for each in WRITES)
 
 
-def test_one_size_is_no_comparison_and_an_unreadable_loop_is_left_out() -> None:
+def test_one_size_is_no_comparison_and_a_bad_loop_is_left_out() -> None:
     whole = loop(*WRITES)
     damaged = replace(whole, facts={**whole.facts, "rounds": [[{}]]})
     assert not list(loops.convergences(charted.loops(loop(READ, WRITES[0], tracked=(WRITES[0],)), damaged)))

@@ -50,7 +50,7 @@ def test_the_bars_are_of_the_steady_state_and_hold_every_io(monkeypatch: pytest.
     assert row[:3] == ("S0", "12,000", "160 ms")
 
 
-def test_latencies_of_less_than_a_decade_are_labelled_in_their_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_latencies_within_a_decade_are_labelled_in_their_unit(monkeypatch: pytest.MonkeyPatch) -> None:
     chart = drawn(monkeypatch, Saturation(strategies.run(STEADY, workload=WRITE, rounds=80), 10**7))
     assert chart is not None
     words = {"".join(each.itertext()) for each in charted.parsed(chart.svg).iter("text")}

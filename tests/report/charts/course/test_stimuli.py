@@ -28,7 +28,7 @@ def crossed() -> Record:
     return loop(snia.CROSS_STIMULUS, [[[400.0, 300.0, 300.0]], [[8000.0, 4000.0]], [[100.0, 200.0, 300.0]]])
 
 
-def test_stimuli_of_several_sizes_are_drawn_as_the_throughput_of_the_average_drive() -> None:
+def test_stimuli_of_several_sizes_are_drawn_as_throughput() -> None:
     (found,) = loops.stimulated(charted.loops(crossed()))
     assert found.unit is Unit.BYTES_PER_SECOND
     before, small, after = found.stimuli

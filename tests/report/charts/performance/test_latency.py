@@ -28,7 +28,7 @@ def noted(tmp_path: Path) -> tuple[Notes, NotedMeasurement]:
     return notes, notes.measured[0]
 
 
-def test_quantiles_come_from_all_seconds_and_end_where_there_are_too_few(noted: tuple[Notes, NotedMeasurement]) -> None:
+def test_quantiles_are_of_all_seconds_and_end_at_too_few_ios(noted: tuple[Notes, NotedMeasurement]) -> None:
     found = latency.tail(*noted)
     assert found is not None
     values = {name: each.value for name, each in found.found}

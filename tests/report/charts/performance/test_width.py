@@ -73,7 +73,7 @@ def test_degraded_arrays_are_no_sweep() -> None:
     )
 
 
-def test_the_only_array_of_a_level_is_drawn_and_others_of_one_width_are_not() -> None:
+def test_one_width_is_drawn_only_if_it_is_all_of_its_level() -> None:
     deeper = Workload("randread", "4k", 8)
     records = [
         charted.measured("raid10x4", READ, 1000.0),
@@ -129,7 +129,7 @@ def test_reads_grow_with_the_drives_from_the_narrowest_on() -> None:
     assert [row[4:] for row in chart.table.rows] == [("1.000 ×", "100.0 %"), ("2.000 ×", "100.0 %")]
 
 
-def test_without_a_promise_there_is_no_band_and_without_a_law_no_chart() -> None:
+def test_a_band_needs_a_promise_and_a_chart_needs_a_law() -> None:
     streams = Workload("randread+randwrite", "4k", 1)
     found = notes(*(charted.measured(f"raid5x{width}", each, 100.0) for width in (3, 4) for each in (READ, streams)))
     chart = widths.scaling_chart(found, sweep_of(found, READ))
@@ -172,7 +172,7 @@ def test_no_maxima_without_latencies() -> None:
     assert latency.maxima_chart(found, sweep_of(found, READ), 1) is None
 
 
-def test_no_line_leads_over_a_width_that_was_not_measured_at_this_depth() -> None:
+def test_no_line_leads_over_a_width_not_measured_at_this_depth() -> None:
     whole = charted.parity_sweep()
     lacking = [each for each in whole if "raid5x6" not in str(each.facts) or "randwrite_4k_qd4" not in str(each.facts)]
     assert len(lacking) == len(whole) - 2
@@ -187,7 +187,7 @@ def test_no_line_leads_over_a_width_that_was_not_measured_at_this_depth() -> Non
         assert counts == [0, 1]
 
 
-def test_what_is_published_far_above_everything_is_said_and_not_drawn() -> None:
+def test_a_figure_published_far_above_all_is_not_drawn() -> None:
     far, near = Published(1e6, Unit.IOPS, "a paper"), Published(1000, Unit.IOPS, "a sheet")
     verdicts = [
         charted.judged(Claim.STEADY_IOPS, f"raid5x{width}", [WRITE], 900, 500, published=published)
