@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.stats.estimate import Estimate, format_confidence
 from pytest_ssdqual.qual.units import Unit, format_value
-from pytest_ssdqual.qual.verdict.ratio import ChangeKind
+from pytest_ssdqual.qual.verdict.ratio import Change, ChangeKind
 from pytest_ssdqual.report.charts.ratios import spread
 from pytest_ssdqual.report.compare.circumstances import Weight, firmware_of, model_of
 from pytest_ssdqual.report.compare.compare import Against, Comparison, Pair, whole
@@ -114,11 +114,31 @@ def _circumstances(found: Comparison) -> Iterator[TextLine]:
 
 def _against(other: Against, shown: Callable[[Estimate], str], *, every: bool) -> Iterator[Section]:
     """Yield a table for each claim."""
-    listed = [pair for pair in other.pairs if every or pair.change.shown is not ChangeKind.OPEN]
+    listed = other.pairs if every else _shown(_distinct(other))
     for claim in sorted({pair.key.claim for pair in listed}):
         of_claim = sorted((pair for pair in listed if pair.key.claim == claim), key=significance)
         rows = [_row(pair, shown) for pair in of_claim]
         yield Section(label(claim), table=bounded(HEAD, rows, label(claim), MOST_LISTED, "--csv has them"))
+
+
+def _shown(pairs: Iterable[Pair]) -> list[Pair]:
+    return [pair for pair in pairs if pair.change.shown is not ChangeKind.OPEN]
+
+
+def _distinct(other: Against) -> list[Pair]:
+    """Return the figures without those of single drives that changed as all drives did."""
+    together = {pair.key: pair.change for pair in other.pairs if not pair.drive}
+    return [
+        pair
+        for pair in other.pairs
+        if not (pair.drive and pair.key in together and _is_alike(pair.change, together[pair.key]))
+    ]
+
+
+def _is_alike(change: Change, together: Change) -> bool:
+    """Return whether a drive's change and that of all drives together may be the same: shown both or not at all."""
+    overlaps = change.ratio.low <= together.ratio.high and change.ratio.high >= together.ratio.low
+    return overlaps and (change.shown is ChangeKind.OPEN) is (together.shown is ChangeKind.OPEN)
 
 
 def _row(pair: Pair, shown: Callable[[Estimate], str]) -> TableRow:
@@ -154,8 +174,12 @@ def counted(other: Against) -> str:
 
 def _rest(other: Against, *, every: bool) -> Iterator[TextLine]:
     """Yield what is not listed or not compared, and counts that failed only now."""
-    if hidden := 0 if every else other.count(ChangeKind.OPEN):
+    hidden = 0 if every else other.count(ChangeKind.OPEN)
+    alike = 0 if every else len(_shown(other.pairs)) - len(_shown(_distinct(other)))
+    if hidden:
         yield TextLine(f"{hidden:,} with no difference shown are not listed: --all lists them")
+    if alike:
+        yield TextLine(f"{alike:,} of single drives that changed as all drives did are not listed: --all lists them")
     for why, count in other.left_out.items():
         yield TextLine(f"{count:,} figure{'' if count == 1 else 's'} not compared: {why}", ("yellow",))
     if other.rejected:
@@ -199,7 +223,7 @@ def svg(found: Comparison) -> str:
 
 def caption(found: Comparison) -> str:
     """Return the caption of the chart."""
-    count = sum(len(other.pairs) for other in found.others)
+    count = sum(len(_distinct(other)) for other in found.others)
     drawn = f"The {MOST_ROWS} most significant of {count:,} figures" if count > MOST_ROWS else "Each figure"
     text = f"{drawn}: change from the first run, with its interval. An interval that contains 0 shows no difference."
     return f"{text} {_widened(found).capitalize()}." if found.run_to_run_percent else text
@@ -222,7 +246,7 @@ def _chart(found: Comparison) -> Chart:
     named = [
         (f"{label(pair.key.claim)} {pair.name}{f', {other.run.name}' if several else ''}", pair)
         for other in found.others
-        for pair in other.pairs
+        for pair in _distinct(other)
     ]
     rows = list(enumerate(sorted(named, key=lambda each: significance(each[1]))[:MOST_ROWS]))
     lines = [

@@ -6,6 +6,7 @@ import pytest
 from support.builders.kept_runs import Kept, KeptMeasurement
 
 from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.verdict.ratio import ChangeKind
 from pytest_ssdqual.report.compare import compare_output
 from pytest_ssdqual.report.compare.compare import Comparison, compare
 from pytest_ssdqual.report.compare.compared_run import ComparedRun
@@ -75,3 +76,25 @@ def test_readings_are_told_apart(tmp_path: Path) -> None:
     assert "figures compared: 1 " in words
     assert ", as read" in words
     assert "1 more are readings" in words
+
+
+def test_drives_that_changed_as_all_did_are_not_listed(tmp_path: Path) -> None:
+    """Eight drives lost a tenth, and one of them a half: rows are all together, and that one."""
+    serials = [f"S{index}" for index in range(8)]
+    rates = dict.fromkeys(serials, 1000.0)
+    fewer = {**dict.fromkeys(serials, 900.0), "S5": 500.0}
+    first, now = (
+        Kept([KeptMeasurement(1000.0, geometry="drivex8", drives=each, drives_percent=1.0)], serials=tuple(serials))
+        for each in (rates, fewer)
+    )
+    found = compare([ComparedRun.read(run.keep(tmp_path / name)) for run, name in ((first, "a"), (now, "b"))])
+    (against,) = found.others
+    worse = {pair.drive for pair in against.pairs if pair.change.shown is ChangeKind.WORSE}
+    assert set(serials) <= worse | {""}
+    assert drives_listed(found) == {"S5"}
+    assert drives_listed(found, every=True) == set(serials)
+
+
+def drives_listed(found: Comparison, *, every: bool = False) -> set[str]:
+    rows = (line.text for line in compare_output.table(found, 200, every=every))
+    return {"S" + row.partition(", S")[2].split()[0] for row in rows if row.startswith("  drive") and ", S" in row}
