@@ -195,6 +195,13 @@ class Claim(StrEnum):
         Scope.CURVE,
         "IOPS of reads beside writes over those without them",
     )
+    SPARE_GAIN = (
+        "spare_gain",
+        Unit.RATIO,
+        AT_LEAST,
+        Scope.CURVE,
+        "IOPS of writes to a part of the range over those to all of it",
+    )
     FRESH_IOPS = "fresh_iops", Unit.IOPS, AT_LEAST, Scope.SATURATION
     SETTLED_IOPS = "settled_iops", Unit.IOPS, AT_LEAST, Scope.SATURATION
     FRESH_TO_STEADY = "fresh_to_steady", Unit.RATIO, AT_MOST, Scope.SATURATION, "fresh over settled IOPS"
@@ -241,8 +248,8 @@ OF_TAIL = frozenset(
     {Claim.P99_LATENCY, Claim.P99_9_LATENCY, Claim.P99_99_LATENCY, Claim.P99_999_LATENCY, Claim.NEIGHBOUR_P99}
 )
 
-#: Claims about reads beside writes; of drives side by side each is judged by itself.
-OF_NEIGHBOURS = frozenset({Claim.NEIGHBOUR_P99, Claim.NEIGHBOUR_IOPS})
+#: Claims about a workload and the same in another situation; of drives side by side each is judged by itself.
+OF_PAIRS = frozenset({Claim.NEIGHBOUR_P99, Claim.NEIGHBOUR_IOPS, Claim.SPARE_GAIN})
 
 #: Claims about single seconds: fio has to report every second.
 OF_SECONDS = frozenset(
@@ -284,6 +291,7 @@ NEAR_ONE = frozenset(
         Claim.BALANCED_GAIN,
         Claim.UNALIGNED_PENALTY,
         Claim.NEIGHBOUR_IOPS,
+        Claim.SPARE_GAIN,
     }
 )
 #: Lowest ratio that is refused for such a claim.

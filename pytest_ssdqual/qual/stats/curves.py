@@ -101,11 +101,22 @@ def neighbour(figures: Mapping[Workload, Estimate]) -> CurveFigure:
 
     ``figures`` are of the reads, such as their p99 latency. ``NotApplicable`` unless there is one such pair.
     """
-    pairs = [(replace(each, beside=""), each) for each in figures if each.beside]
-    if len(pairs) != 1 or pairs[0][0] not in figures:
-        raise NotApplicable(f"a neighbour needs reads beside writes and the same alone, not {_names(figures)}")
-    alone, beside = pairs[0]
-    return CurveFigure(ratio(figures[beside], figures[alone], Unit.RATIO), (alone, beside))
+    return _of_pair(figures, {each: replace(each, beside="") for each in figures if each.beside})
+
+
+def spared(iops: Mapping[Workload, Estimate]) -> CurveFigure:
+    """IOPS on a part of the range over those on all of it; ``at`` is the whole, and the part.
+
+    ``NotApplicable`` unless there is one such pair.
+    """
+    return _of_pair(iops, {each: replace(each, region_percent=100) for each in iops if each.region_percent < 100})
+
+
+def _of_pair(figures: Mapping[Workload, Estimate], usual: Mapping[Workload, Workload]) -> CurveFigure:
+    if len(usual) != 1 or not set(usual.values()) <= set(figures):
+        raise NotApplicable(f"a workload is compared with the same as usual, and these are {_names(figures)}")
+    ((other, reference),) = usual.items()
+    return CurveFigure(ratio(figures[other], figures[reference], Unit.RATIO), (reference, other))
 
 
 def knee(iops: Mapping[Workload, Estimate], width: int) -> CurveFigure:

@@ -11,7 +11,7 @@ from pytest_ssdqual.qual.measured.references import PredictedRun
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
-from pytest_ssdqual.qual.spec.claims import OF_NEIGHBOURS, TIMES_PER_HOUR, Claim, Direction
+from pytest_ssdqual.qual.spec.claims import OF_PAIRS, TIMES_PER_HOUR, Claim, Direction
 from pytest_ssdqual.qual.stats.curves import KNEE_SHARE
 from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel
 from pytest_ssdqual.qual.stats.spread import SpellMaxima
@@ -118,7 +118,7 @@ def _of_curve(verdict: Verdict, curve: Curve) -> BrokenPoint:
     """Return the mix, depth or offset with too few IOPS: the last of those at which the figure was found."""
     by_workload = {each.workload: each for each in curve}
     at = estimators.found_in(verdict.claim, curve).at
-    if verdict.claim in (Claim.QD_LATENCY_KNEE, *OF_NEIGHBOURS):
+    if verdict.claim in (Claim.QD_LATENCY_KNEE, *OF_PAIRS):
         return BrokenPoint(by_workload[at[-1]])
     if verdict.claim is Claim.QD_KNEE:
         knee = by_workload[at[0]]

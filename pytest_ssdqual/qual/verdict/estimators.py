@@ -22,7 +22,7 @@ from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.raid import scaling
 from pytest_ssdqual.qual.raid.geometry import PROTOCOLS, Geometry
-from pytest_ssdqual.qual.spec.claims import OF_GROWTH, OF_LATENCY, OF_NEIGHBOURS, TIMES_PER_HOUR, Claim, Scope
+from pytest_ssdqual.qual.spec.claims import OF_GROWTH, OF_LATENCY, OF_PAIRS, TIMES_PER_HOUR, Claim, Scope
 from pytest_ssdqual.qual.stats import curves, latency, spread, thermal, throughput, wear
 from pytest_ssdqual.qual.stats.estimate import (
     CONFIDENCE,
@@ -130,7 +130,7 @@ def of_kind(claim: Claim, judged: Judgeable, kind: type[J] | None = None) -> J:
 def parts(claim: Claim, judged: Judgeable) -> list[tuple[Subject, Judgeable]]:
     """Return what the claim is judged on: each drive side by side alone, unless the claim compares them."""
     alone: Sequence[Judgeable] = (judged,) if claim.scope is Scope.MEMBERS else judged.members()
-    if claim in OF_NEIGHBOURS:
+    if claim in OF_PAIRS:
         alone = of_kind(claim, judged, Curve).of_drives()
     return [(replace(judged.subject, drive=each.drive), each) for each in alone]
 
@@ -397,6 +397,7 @@ OF_CURVE: Mapping[Claim, Callable[[Mapping[Workload, Estimate], int], curves.Cur
     Claim.UNALIGNED_PENALTY: lambda curve, width: curves.unaligned(curve),
     Claim.NEIGHBOUR_P99: lambda curve, width: curves.neighbour(curve),
     Claim.NEIGHBOUR_IOPS: lambda curve, width: curves.neighbour(curve),
+    Claim.SPARE_GAIN: lambda curve, width: curves.spared(curve),
     Claim.QD_KNEE: curves.knee,
     Claim.QD_LATENCY_KNEE: curves.latency_knee,
     Claim.QD_GAIN: curves.depth_gain,

@@ -42,6 +42,8 @@ REMARKS = (
     "check_ended",
     "preparation_repeated",
     "self_test_awaited",
+    "trace",
+    "replayed_without_drives",
     "visit_missed",
     "read_back",
     "wrong_data",

@@ -30,7 +30,7 @@ while (my ($begin, $length) = splice @ranges, 0, 2) {
             $whole = chr($fill) x $got if length $whole != $got;
             $fill = '-' if $data ne $whole;
         }
-        $sum = ($sum * 31 + unpack('%48N*', $data)) & 0xffffffffffff;
+        $sum = ($sum * 31 + unpack('%48N*', $data)) & ((1 << 48) - 1);
         $read += $got;
     }
     print join(' ', $read, $old, defined $fill ? $fill : '-', $sum), "\n";

@@ -1,5 +1,5 @@
 # Reads ranges of a device and looks for data that begin each 16 bytes with known ones, by Python 3.6 or later; see
-# scan.pl. Only the checksum is another one.
+# scan.pl. Only the checksum is another one. Arguments, output and exit status: see there.
 
 import mmap
 import os

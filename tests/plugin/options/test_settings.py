@@ -27,6 +27,7 @@ OPTIONS = (
     "--ssd-explore-database=DIR", "--ssd-explore-seed=RUN", "--ssd-replay=FILE",
     "--ssd-page=YES|NO", "--ssd-openmetrics=FILE", "--ssd-live=PORT",
     "--ssd-bays=FILE", "--ssd-bay=NAME[,NAME...]", "--ssd-shared-path=POLICY",
+    "--ssd-power-off=COMMAND", "--ssd-power-on=COMMAND", "--ssd-trace=FILE",
     "--ssd-expect=N", "--ssd-notify=URL|mailto:ADDRESS",
 )  # fmt: skip
 INI = (
@@ -75,7 +76,7 @@ def test_the_bay_carries_it_to_every_worker(text: str, seconds: float) -> None:
 def test_markers_are_listed_with_their_arguments(inner: Inner) -> None:
     inner.run("--markers").stdout.fnmatch_lines_random(
         [
-            "@pytest.mark.ssd_array(level, widths=None, failed=0, most=None): *",
+            "@pytest.mark.ssd_array(level, widths=None, failed=0, most=None, settings=()): *",
             "@pytest.mark.ssd_workload([*]workloads): *",
             "@pytest.mark.ssd_workload_set([*]sets): *",
             "@pytest.mark.ssd_rounds([*]rounds): *",

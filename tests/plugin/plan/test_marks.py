@@ -42,7 +42,7 @@ WIDTHS = [
     ('"raid5", most=None', 4, ["raid5x3", "raid5x4"]),
     ('"raid5", most=3', 8, ["raid5x3", "raid5x5", "raid5x8"]),
     ('"raid5", most=1', 8, ["raid5x8"]),
-    ('"raid5", most=1, settings=("", "s256", "c16k-t2")', 4, ["raid5x4", "raid5x4-s256", "raid5x4-c16k-t2"]),
+    ('"raid5", most=1, settings=("c16k-t2",)', 4, ["raid5x4-c16k-t2"]),
     ('default="raid5x3-s256,raid0-c16k"', 4, ["raid0x4-c16k", "raid5x3-s256"]),
     ('"raid10", most=3', 8, ["raid10x4", "raid10x6", "raid10x8"]),
     ('default="raid5,raid0x2", most=2', 6, ["raid0x2", "raid5x3", "raid5x6"]),

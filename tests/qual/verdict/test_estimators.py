@@ -19,7 +19,7 @@ from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry, expected_iops
-from pytest_ssdqual.qual.spec.claims import OF_LATENCY, OF_NEIGHBOURS, Claim, Scope
+from pytest_ssdqual.qual.spec.claims import OF_LATENCY, Claim, Scope
 from pytest_ssdqual.qual.stats import spread
 from pytest_ssdqual.qual.stats.estimate import CannotJudge, Estimate, NotApplicable, TooFew
 from pytest_ssdqual.qual.stats.throughput import iops
@@ -104,6 +104,10 @@ OFFSETS = curve(
 #: 1,000 reads a second alone, 250 beside as many writes.
 BESIDE = Workload("randread", "4k", 8, beside="write_4k_qd8")
 NEIGHBOURS = curve((measured([500] * 5, workload=BESIDE), measured([1_000] * 5, workload=READS)))
+#: Writes to three quarters of the range, and to all of it.
+SPARED = curve(
+    (measured([1_500] * 5, workload=replace(WRITE, region_percent=75)), measured([1_000] * 5, workload=WRITE))
+)
 #: Eleven seconds around a drive of 41 °C that was not throttled.
 COOL = seen([seen_drive("S0", None, None)])
 MANY = Measured((replace(run([400_000] * 5, workload=MIX), seen=COOL),))
@@ -174,6 +178,7 @@ FIGURES = {
     Claim.SETTINGS_GAIN: 1.25,
     Claim.REPLAY_PACE: 1.25,
     Claim.WRITE_AMPLIFICATION: 3,
+    Claim.SPARE_GAIN: 1.5,
     Claim.BATHTUB_DEPTH: 4_000 / 6_000,
     Claim.MIX_RISE: 4_000 / 9_000,
     Claim.BALANCED_GAIN: 4_000 / 9_000,
@@ -196,7 +201,8 @@ def fitting(claim: Claim) -> Judgeable:
     by_claim: dict[Claim, Judgeable] = {
         **dict.fromkeys((Claim.BATHTUB_DEPTH, Claim.MIX_RISE, Claim.BALANCED_GAIN), MIXES),
         Claim.UNALIGNED_PENALTY: OFFSETS,
-        **dict.fromkeys(OF_NEIGHBOURS, NEIGHBOURS),
+        **dict.fromkeys((Claim.NEIGHBOUR_P99, Claim.NEIGHBOUR_IOPS), NEIGHBOURS),
+        Claim.SPARE_GAIN: SPARED,
         Claim.WRITE_SPREAD_BETWEEN_MEMBERS: WORN,
         Claim.SETTINGS_GAIN: Sweep((lawful("raid5x4"), lawful("raid5x4-t8", 1.25))),
         Claim.REPLAY_PACE: REPLAYED,

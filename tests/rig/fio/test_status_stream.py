@@ -18,7 +18,7 @@ JSON_VALUES = st.recursive(
 )
 DOCUMENTS = st.dictionaries(st.text(max_size=5), JSON_VALUES, max_size=4)
 TALK = st.text(st.characters(codec="ascii", categories=["L", "N", "P", "S"]), min_size=1, max_size=30).filter(
-    lambda line: not line.startswith("{")
+    lambda line: not line.startswith("{") and not line.endswith("{")
 )
 
 
