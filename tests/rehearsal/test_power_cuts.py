@@ -12,6 +12,7 @@ from support.builders.measuring import UNPREPARED
 from support.lab.bare_drives import Book, bench
 from support.lab.rehearsed import Lab
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.integrity.power_loss import LossKind
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol_rules import IntegrityRule
@@ -30,11 +31,12 @@ PROTOCOL = replace(UNPREPARED, integrity=IntegrityRule(power_cuts=3, regions=2))
 PAIR = Geometry(RaidLevel.DRIVE, 2)
 
 
+@frozen
 class PullingCommands(PowerCommands):
     """Pulls the drives instead, and plugs them in the other order; meanwhile one may forget the first region."""
 
     vm: Any
-    forgetful = ""
+    forgetful: str
 
     @contextmanager
     def cut(self, machine: Machine, slots: Mapping[Drive, int]) -> Iterator[None]:
@@ -66,8 +68,7 @@ def test_pulled_drives_keep_flushed_data_unless_they_forget(
         before = [drive.name for drive in held.drives]
         book = Book()
         setup = Setup(here.machine, held, PROTOCOL, book, "lab", lambda what, seconds: None)
-        commands = PullingCommands((), ())
-        commands.vm, commands.forgetful = lab.vm, before[1] if forgetful else ""
+        commands = PullingCommands((), (), lab.vm, before[1] if forgetful else "")
         try:
             first, second = drive_cuts.run(setup, PAIR, commands, lambda serial: True)
         finally:
