@@ -120,7 +120,6 @@ JOBS = {
         most_px=1300,
         page=lambda runs: ("compare", *runs[-2:], "--html", "page.html"),
     ),
-    "publication": Job(("pytest", DEVICES, suite("intel_s3500"), "--ssd-arrays=raid5"), shown=FIGURE),
     "hunt": Job(
         ("pytest", DEVICES, suite("raid5"), "-k", "raid5x8 and qd8 and steady"),
         SLOW,
