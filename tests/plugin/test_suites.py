@@ -94,9 +94,9 @@ def least(rig: Inner) -> tuple[Counter[str], Counter[str]]:
             parts[array].add(workload(record).pattern)
         elif record["kind"] == "rebuild":  # none can follow another
             rebuilt[array] += 1
-            classes[array].add(workload(record).is_random)
+            classes[array].add(workload(record).pattern.startswith("random"))
         else:
-            classes[array].add(workload(record).is_random)
+            classes[array].add(workload(record).pattern.startswith("random"))
     conditioned = Counter({array: len(found) for array, found in classes.items()})
     for array in classes:
         further = max(0, rebuilt[array] - 1)

@@ -281,6 +281,7 @@ def _on_conditioned_drives(steps: Iterable[CampaignStep]) -> Steps:
             geometry.missing > 0,
             -geometry.width,
             geometry.level,
+            geometry.tuning,
             geometry.missing,
         )
         return (stage, *_of_pattern(pattern), *of_array, step.what is None, _of_class(step))
@@ -301,10 +302,12 @@ def _place(step: CampaignStep, *, turned: bool) -> tuple[object, ...]:
     geometry, stage = step.geometry, STAGES[step.kind]
     # Members are removed one by one; the first rebuild starts from the last such state.
     lost = -geometry.missing if stage is Stage.REBUILD else geometry.missing
-    place = (geometry.level, geometry.width, stage, lost)
+    place = (geometry.level, geometry.width, geometry.tuning, stage, lost)
     if not isinstance(step.what, Workload):
         return (*place, False, (str(step.what),) if step.what else ())
-    return (*place, step.what.is_random is turned, _of_class(step))
+    # By what it is conditioned for: of reads beside writes that is the pattern of the writes.
+    is_sequential = step.what.pattern.startswith("sequential")
+    return (*place, is_sequential is not turned, _of_class(step))
 
 
 def _of_class(step: CampaignStep) -> tuple[object, ...]:

@@ -203,8 +203,6 @@ def test_the_scale_model_promises_what_can_be_measured_of_it() -> None:
     silent |= {Claim.WRITE_AMPLIFICATION}
     # Its bursts after an idle moment are QEMU's, and nothing is published of them.
     silent |= {Claim.SLOWEST_SECOND, Claim.FASTEST_SECOND, Claim.FASTEST_TO_SLOWEST_SECOND}
-    # Workloads at a rate have the default limit, others none.
-    silent.add(Claim.RATE_KEPT)
     assert {claim for claim in Claim if claim.scope is not Scope.LOT} - promised == silent
     assert all(model.limit(claim, ONE, WRITE) is None for claim in silent)
 
