@@ -306,8 +306,7 @@ def _place(step: CampaignStep, *, turned: bool) -> tuple[object, ...]:
     if not isinstance(step.what, Workload):
         return (*place, False, (str(step.what),) if step.what else ())
     # By what it is conditioned for: of reads beside writes that is the pattern of the writes.
-    is_sequential = step.what.pattern.startswith("sequential")
-    return (*place, is_sequential is not turned, _of_class(step))
+    return (*place, step.what.pattern.startswith("sequential") is not turned, _of_class(step))
 
 
 def _of_class(step: CampaignStep) -> tuple[object, ...]:

@@ -27,7 +27,6 @@ QUIET = Traffic(64, 64, 1 << 20, 1 << 20)
 #: Scan after a written device is closed: the kernel reads partition tables, udev file systems. Measured at arrays and
 #: drives after fio ended: up to 230 reads, 4.3 MB; none after reading.
 LOOKED_AT = Traffic(500, 0, 8 << 20, 0)
-LOOKS_AFTER_REPLAY = 3
 #: Largest aligned I/O that reaches a drive unsplit: 16 pages fit into any scatter list.
 UNSPLIT_BYTES = 64 << 10
 PAGE_BYTES = 4096
@@ -203,7 +202,7 @@ def anyway(run: Run) -> Traffic:
     ios = workload.outstanding(1 if geometry.is_side_by_side else geometry.width)
     under_way = Traffic(ios, ios, ios * workload.largest_bytes, ios * workload.largest_bytes)
     # The jobs of a replay end one by one, each when it has done its share: 528 reads and 11.8 MB of 32 jobs in the lab.
-    looks = LOOKS_AFTER_REPLAY if workload.replay else 1
+    looks = 3 if workload.replay else 1
     return total([QUIET, under_way, *([LOOKED_AT] * looks if workload.writes else [])])
 
 

@@ -69,7 +69,7 @@ def _mend(run: RunView, failed: Sequence[str], slow: Sequence[str]) -> Iterator[
     if slow:
         yield Step(f"Judge {_placed(run, slow)} alone, then in another slot:", _alone(run, slow))
     if remedy := advice(run):
-        yield Step(f"{remedy[0].upper()}{remedy[1:]}{', and run it again' if run.verdict.acceptance else ''}.")
+        yield Step(f"{remedy[0].upper()}{remedy[1:]}.{' Then run it again.' if run.verdict.acceptance else ''}")
     if failed or slow or remedy:
         return
     if run.verdict.fitness is Fitness.NOT_FIT and not counts.failed:

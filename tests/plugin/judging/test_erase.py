@@ -53,6 +53,7 @@ def test_a_drive_that_returns_old_data_breaks_its_promise(
     assert failed(inner) == {DISCARDS, *(f"test_discarded_blocks_of_a_{name}" for name in ARRAYS)}
     verdict = next(record for record in inner.records("verdict") if record["test"].endswith(DISCARDS))
     assert (verdict["value"], verdict["worst"]) == (1, "SSDQ0002")
+    assert verdict["cause"]["drives"] == ["SSDQ0002"]
 
 
 @pytest.mark.parametrize("promise", ["nothing", "stable"])

@@ -201,7 +201,7 @@ def test_the_next_step_where_the_host_limits_is_the_remedy_once(write_run: Write
         claimed(), outcome=Finding.INCONCLUSIVE, cause=Cause(Culprit.MD, 0.9, "it is busy", advice="raise threads")
     )
     folder = write_run(judged(limited), exit_status=1)
-    assert steps(folder) == ["Raise threads, and run it again."]
+    assert steps(folder) == ["Raise threads. Then run it again."]
     assert first_screen(folder).causes == (Reason("md, not a drive, limits 1 of 1 inconclusive promises: it is busy"),)
 
 
