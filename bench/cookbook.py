@@ -1,4 +1,4 @@
-"""The pictures of ``docs/cookbook.md`` and ``docs/suites.md``: a command on simulated drives, and what its page shows.
+"""The pictures of ``docs/cookbook.md``, ``docs/suites.md`` and ``docs/integrity.md``: a command on simulated drives, and what its page shows.
 
     python bench/cookbook.py                    # all jobs and their pictures, into docs: ten minutes, needs Chromium
     python bench/cookbook.py --jobs night ci --runs /tmp/runs --pictures /tmp/pictures
@@ -120,11 +120,9 @@ JOBS = {
         most_px=1300,
         page=lambda runs: ("compare", *runs[-2:], "--html", "page.html"),
     ),
-    "settings": Job((*RUN, "md_settings", *NAMED), {"SIMULATED_SETTINGS": "s256=0.6,s32768=1.2"}, until="ul.drives"),
     "rate": Job((*RUN, "latency_at_rate", *NAMED), {"SIMULATED_KNEE": "0.8"}, until="ul.drives"),
     "neighbour": Job((*RUN, "neighbour", *NAMED), {"SIMULATED_STARVED": "SSDQ0003=0.02"}, until="ul.drives"),
     "erase": Job((*RUN, "erase", *NAMED), {"SIMULATED_LEFT": "SSDQ0002=discard"}, until="ul.drives"),
-    "spare": Job((*RUN, "over_provisioning", *NAMED), {"SIMULATED_WEAK": "region_percent<100 speed=1.4"}),
     "hunt": Job(
         ("pytest", DEVICES, suite("raid5"), "-k", "raid5x8 and qd8 and steady"),
         SLOW,
