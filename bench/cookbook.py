@@ -1,4 +1,4 @@
-"""The pictures of ``docs/cookbook.md``, ``docs/suites.md`` and ``docs/integrity.md``: a command on simulated drives, and what its page shows.
+"""The pictures of the cookbook, and of suites in docs: a command on simulated drives, and what its page shows.
 
     python bench/cookbook.py                    # all jobs and their pictures, into docs: ten minutes, needs Chromium
     python bench/cookbook.py --jobs night ci --runs /tmp/runs --pictures /tmp/pictures
