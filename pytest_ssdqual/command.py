@@ -521,13 +521,13 @@ def trace(given: argparse.Namespace) -> None:
 
     try:
         with given.file.open(encoding="utf-8") as file:
-            found = Trace.read(given.file.name, file)
+            trace = Trace.read(given.file.name, file)
     except ValueError as error:
         raise Refused(f"{given.file}: {error}") from error
     if given.output:
         with given.output.open("x", encoding="utf-8") as file:
-            file.writelines(found.lines())
-    for sentence in found.sentences():
+            file.writelines(trace.lines())
+    for sentence in trace.sentences():
         print(safe_text.line(sentence))
 
 

@@ -141,7 +141,9 @@ def geometries(
             found += _left_over(asked, drives)
         if asked.most is not None:
             found = _thinned(found, asked.most)
-        found = _tuned(found, asked.tunings)
+        built = [array for array in found if isinstance(array, Geometry)]
+        tuned = [replace(array, tuning=tuning) for array in built for tuning in asked.tunings]
+        found = [*tuned, *(array for array in found if isinstance(array, ImpossibleArray))]
     if not rebuilding:
         return found
     return [replace(each, rebuilding=True) if isinstance(each, Geometry) else each for each in found]
@@ -175,15 +177,6 @@ def _wanted(asked: Widths, drives: int) -> list[Geometry]:
         return [Geometry(asked.level, drives)] if drives else []
     widths = range(facts.usual_minimum, drives + 1, facts.step)
     return [Geometry(asked.level, width, asked.missing) for width in widths if facts.may_lose(width) >= asked.missing]
-
-
-def _tuned(found: Sequence[Geometry | ImpossibleArray], tunings: Sequence[Tuning]) -> list[Geometry | ImpossibleArray]:
-    """Return each array with each of the settings of md."""
-    return [
-        replace(each, tuning=tuning) if isinstance(each, Geometry) else each
-        for each in found
-        for tuning in (tunings if isinstance(each, Geometry) else (PROTOCOLS,))
-    ]
 
 
 def _thinned(found: Sequence[Geometry | ImpossibleArray], most: int) -> list[Geometry | ImpossibleArray]:
@@ -292,15 +285,28 @@ def parametrize(
         raise pytest.UsageError(
             f"{nodeid}: a test with the fixture ssd_rebuild cannot have {both[0]}; use ssd_rebuild.foreground"
         )
+    _parametrize_arrays(metafunc, asked, drives)
+    _parametrize_workloads(metafunc, trace, spec)
+
+
+def _parametrize_arrays(metafunc: pytest.Metafunc, asked: Sequence[Widths | ArrayRequest], drives: int) -> None:
+    names = metafunc.fixturenames
     if "_ssd_widths" in names:
-        _parametrize(metafunc, "_ssd_widths", [family(each, drives) for each in asked])
+        _parametrize(metafunc, "_ssd_widths", [family(request, drives) for request in asked])
     elif "ssd_geometry" in names:
-        found = [geometries(each, drives, rebuilding="ssd_rebuild" in names) for each in asked]
-        arrays = [each for part in found for each in part]
+        arrays = [
+            array for request in asked for array in geometries(request, drives, rebuilding="ssd_rebuild" in names)
+        ]
         of_drives = [name for name in ("ssd_read_back", "ssd_erasure") if name in names]
         if of_drives and not all(isinstance(array, ImpossibleArray) or array.is_side_by_side for array in arrays):
-            raise pytest.UsageError(f'{nodeid}: the fixture {of_drives[0]} needs the mark ssd_array("drive")')
+            raise pytest.UsageError(
+                f'{metafunc.definition.nodeid}: the fixture {of_drives[0]} needs the mark ssd_array("drive")'
+            )
         _parametrize(metafunc, "ssd_geometry", arrays)
+
+
+def _parametrize_workloads(metafunc: pytest.Metafunc, trace: Trace | None, spec: Spec | None) -> None:
+    names = metafunc.fixturenames
     if "ssd_workload_set" in names:
         sets = _values(metafunc.definition, "ssd_workload_set(*sets)", WorkloadSet)
         _parametrize(metafunc, "ssd_workload_set", sets)
@@ -314,7 +320,7 @@ def parametrize(
         _parametrize(metafunc, "ssd_workload", _replays(metafunc.definition, trace))
     elif "ssd_workload" in names:
         workloads = _values(metafunc.definition, "ssd_workload(*workloads)", Workload)
-        rated = [_rated(each, spec) if spec and each.rate_percent else each for each in workloads]
+        rated = [_rated(load, spec) if spec and load.rate_percent else load for load in workloads]
         _parametrize(metafunc, "ssd_workload", rated, workloads)
 
 

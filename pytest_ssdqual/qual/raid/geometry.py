@@ -104,20 +104,20 @@ class Tuning(AsText):
         return "".join(f"-{letter}{text}" for letter, text in texts.items())
 
     @classmethod
-    def of(cls, found: re.Match[str]) -> Tuning:
+    def of(cls, match: re.Match[str]) -> Tuning:
         """Return the settings of a match of ``TUNING``; ValueError for a chunk that md refuses."""
-        chunk = parse_size(found["chunk"]) if found["chunk"] else 0
+        chunk = parse_size(match["chunk"]) if match["chunk"] else 0
         if chunk & (chunk - 1) or 0 < chunk < PAGE_BYTES:
-            raise ValueError(f"a chunk is a power of two of at least 4k, not {found['chunk']}")
-        return cls(chunk, int(found["stripes"] or 0), int(found["threads"] or 0))
+            raise ValueError(f"a chunk is a power of two of at least 4k, not {match['chunk']}")
+        return cls(chunk, int(match["stripes"] or 0), int(match["threads"] or 0))
 
     @classmethod
     def parse(cls, text: str) -> Tuning:
         """Read ``c256k-s32768-t8``, or nothing for the protocol's settings; ValueError for anything else."""
-        found = re.fullmatch(TUNING, f"-{text}" if text else "", re.ASCII)
-        if not found:
+        match = re.fullmatch(TUNING, f"-{text}" if text else "", re.ASCII)
+        if not match:
             raise ValueError(f"{text!r} are no settings of md; write e.g. c256k-s32768-t8 (chunk, stripes, threads)")
-        return cls.of(found)
+        return cls.of(match)
 
 
 #: All settings as the protocol has them.

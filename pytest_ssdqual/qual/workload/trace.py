@@ -130,8 +130,9 @@ class Trace:
                 f"or more, and has up to {MOST_PER_S:,} I/Os per second"
             )
         is_mixed = 0 < len(written) < count
+        of_one_kind = "randwrite" if written else "randread"
         return Workload(
-            rw="randrw" if is_mixed else ("randwrite" if written else "randread"),
+            rw="randrw" if is_mixed else of_one_kind,
             bs=str(math.gcd(*(value for io in self.ios for value in (io.offset, io.size)))),
             qd_per_drive=1,
             read_percent=min(99, max(1, round(100 - 100 * len(written) / count))) if is_mixed else None,
@@ -147,12 +148,12 @@ def placed(ios: Iterable[TraceIo], size_bytes: int, begin_bytes: int) -> list[Tr
     ``ValueError`` for an I/O that is larger than the range.
     """
     around = size_bytes // 4096 * 4096
-    found = []
+    inside = []
     for io in ios:
         if io.size > around:
             raise ValueError(f"an I/O of {io.size:,} bytes does not fit into {around:,} bytes")
-        found.append(io._replace(offset=begin_bytes + min(io.offset % around, around - io.size)))
-    return found
+        inside.append(io._replace(offset=begin_bytes + min(io.offset % around, around - io.size)))
+    return inside
 
 
 def iolog(ios: Iterable[TraceIo]) -> Iterator[str]:
@@ -198,8 +199,8 @@ def _format(first: str) -> tuple[int, _Fields, float, int]:
 
 
 def _matched(pattern: re.Pattern[str], line: str) -> Mapping[str, str]:
-    found = pattern.fullmatch(line)
-    return found.groupdict() if found else {}
+    match = pattern.fullmatch(line)
+    return match.groupdict() if match else {}
 
 
 def _io(fields: Mapping[str, str], us: float, block: int) -> TraceIo | str:

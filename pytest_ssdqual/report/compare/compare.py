@@ -96,13 +96,10 @@ class Comparison:
         return tuple(each for each in self.facts if not each.differs)
 
 
-def compare(
-    runs: Sequence[ComparedRun], *, anyway: bool = False, run_to_run_percent: float = 0.0, control: str = BONFERRONI
-) -> Comparison:
+def compare(runs: Sequence[ComparedRun], *, anyway: bool = False, run_to_run_percent: float = 0.0) -> Comparison:
     """Compare each run with the first.
 
-    ``anyway`` compares what ``NotComparable`` would refuse. ``control`` is that of ``qual.verdict.multiplicity``, over
-    all comparisons together. ValueError with fewer than two runs.
+    ``anyway`` compares what ``NotComparable`` would refuse. ValueError with fewer than two runs.
     """
     if len(runs) < 2:
         raise ValueError("a comparison needs at least two runs")
@@ -116,7 +113,7 @@ def compare(
     changes = comparison.changes(
         [partial(_ratio, each.old, each.new, run_to_run_percent) for each in figures],
         [each.old.direction for each in figures],
-        control,
+        BONFERRONI,
     )
     remaining = iter(changes)
     against = tuple(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 
 from pytest_ssdqual.qual.records import plain
@@ -36,16 +36,6 @@ LOOKS = {
     ChangeKind.OPEN: Finding.OBSERVED,
 }
 ORDER = list(LOOKS)
-#: Dots of the chart: hollow is no change that holds for all comparisons.
-STYLES: Mapping[ChangeKind, Style] = {
-    ChangeKind.WORSE: OUTCOMES[Finding.FAIL],
-    ChangeKind.BETTER: OUTCOMES[Finding.PASS],
-    ChangeKind.WORSE_ALONE: {**OUTCOMES[Finding.FAIL], **HOLLOW},
-    ChangeKind.BETTER_ALONE: {**OUTCOMES[Finding.PASS], **HOLLOW},
-    ChangeKind.WORSE_READ: {**OUTCOMES[Finding.FAIL], **HOLLOW},
-    ChangeKind.BETTER_READ: {**OUTCOMES[Finding.PASS], **HOLLOW},
-    ChangeKind.OPEN: OUTCOMES[Finding.OBSERVED],
-}
 HEAD = ("", "first", "now", "change", "interval", "")
 SCATTER = (
     "An interval covers the variation within its run. Runs of the same drive also differ from each other, which two "
@@ -253,13 +243,21 @@ def _chart(found: Comparison) -> Chart:
         Line(
             [_point(y, name, pair) for y, (name, pair) in rows if pair.change.shown is shown],
             name=shown,
-            style=STYLES[shown],
+            style=_style(shown),
         )
         for shown in dict.fromkeys(pair.change.shown for _, (_, pair) in rows)
     ]
     panel = spread([name for _, (name, _) in rows], lines, "change from the first run", NAMES_IN)
     title, height_in = "Changes of the figures of two runs", max(1.2, 0.2 * len(rows) + 0.7)
     return Chart("compared", title, caption(found), panel, Table((), ()), height_in=height_in)
+
+
+def _style(kind: ChangeKind) -> Style:
+    """Return the dots of a kind of change: hollow is no change that holds for all comparisons."""
+    if kind is ChangeKind.OPEN:
+        return OUTCOMES[Finding.OBSERVED]
+    style = OUTCOMES[Finding.FAIL if kind.value.startswith(ChangeKind.WORSE) else Finding.PASS]
+    return style if kind in (ChangeKind.WORSE, ChangeKind.BETTER) else {**style, **HOLLOW}
 
 
 def _point(y: int, name: str, pair: Pair) -> Point:

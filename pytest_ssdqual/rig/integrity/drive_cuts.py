@@ -69,10 +69,10 @@ def run(
     several = [_begin(setup, drive, is_protected) for drive in drives]
     cuts = setup.protocol.integrity.power_cuts
     for number in range(cuts):
-        if under := [each for each in several if not each.losses.findings]:
+        if under := [one for one in several if not one.losses.findings]:
             setup.progress(f"power cut {number + 1} of {cuts}", 0)
             _cut(setup, commands, number, under)
-    return tuple(each.losses for each in several)
+    return tuple(one.losses for one in several)
 
 
 def _begin(setup: Setup, drive: Drive, is_protected: Callable[[str], bool]) -> DriveUnderCuts:
@@ -82,7 +82,7 @@ def _begin(setup: Setup, drive: Drive, is_protected: Callable[[str], bool]) -> D
     model = ReferenceModel(secrets.randbelow(HISTORIES), min(block_bytes or 512, UNIT_BYTES))
     model.add(reference_model.spread(drive.size_bytes, MOST_BYTES, rule.regions, label.HEAD_BYTES))
     generation = model.begin(UNIT_BYTES)
-    stretches = [Stretch(each.offset_bytes, each.size_bytes, generation, UNIT_BYTES) for each in model.regions]
+    stretches = [Stretch(region.offset_bytes, region.size_bytes, generation, UNIT_BYTES) for region in model.regions]
     job = stamped_io.write(_target(drive), model.history, stretches, flush=True)
     setup.held.require_lease()
     process.run(setup.machine, job, WRITE_S).accepted(job.expectation)
@@ -100,33 +100,33 @@ def _target(drive: Drive) -> JobTarget:
 def _cut(setup: Setup, commands: PowerCommands, number: int, under: Sequence[DriveUnderCuts]) -> None:
     """Cut the power of drives under writes once, identify them again, and read back what they hold."""
     mode, size = tuple(WriteMode)[number % len(WriteMode)], SIZES[number % len(SIZES)]
-    slots = {each.drive: setup.held.drives.index(each.drive) + 1 for each in under}
+    slots = {one.drive: setup.held.drives.index(one.drive) + 1 for one in under}
     with ExitStack() as running:
         writes: list[tuple[DriveUnderCuts, Region, Overwriting]] = []
-        for each in under:
-            region = each.model.regions[number % len(each.model.regions)]
-            over = Stretch(region.offset_bytes, region.size_bytes, each.model.begin(size, PASSES), size)
+        for one in under:
+            region = one.model.regions[number % len(one.model.regions)]
+            over = Stretch(region.offset_bytes, region.size_bytes, one.model.begin(size, PASSES), size)
             setup.held.require_lease()
-            target, history = _target(each.drive), each.model.history
+            target, history = _target(one.drive), one.model.history
             write = Overwriting.start(setup.machine, target, history, over, SYNC[mode])
             running.callback(write.running.cut)
-            writes.append((each, region, write))
+            writes.append((one, region, write))
         time.sleep(secrets.randbelow(MOST_MS) / 1000)
         setup.failures.power_cuts += 1
-        setup.logbook.note("drive_power_cut", number=number + 1, mode=mode, drives=[each.identity for each in slots])
+        setup.logbook.note("drive_power_cut", number=number + 1, mode=mode, drives=[drive.identity for drive in slots])
         with commands.cut(setup.machine, slots):
             await_gone(setup.machine, [*slots], lambda: not any(write.running.alive() for *_, write in writes))
             for *_, write in writes:
                 write.acknowledged()
             time.sleep(OFF_S)
     _identified_again(setup, under)
-    for each, region, write in writes:
-        is_kept = mode is not WriteMode.UNFLUSHED or each.keeps_all
-        each.losses.judged += is_kept
-        if not each.losses.first:
-            each.model.cut(region, Torn(write.initial + 1, write.last, size, is_kept))
-            _read_back(setup, each, f"cut {number + 1} ({mode})")
-            each.losses.unflushed += 0 if is_kept else each.model.older(region, write.last)
+    for one, region, write in writes:
+        is_kept = mode is not WriteMode.UNFLUSHED or one.keeps_all
+        one.losses.judged += is_kept
+        if not one.losses.first:
+            one.model.cut(region, Torn(write.initial + 1, write.last, size, is_kept))
+            _read_back(setup, one, f"cut {number + 1} ({mode})")
+            one.losses.unflushed += 0 if is_kept else one.model.older(region, write.last)
 
 
 def _identified_again(setup: Setup, under: Sequence[DriveUnderCuts]) -> None:
@@ -146,22 +146,22 @@ def _identified_again(setup: Setup, under: Sequence[DriveUnderCuts]) -> None:
     failures.latest.clear()
     # The kernel's messages about the cut say nothing about drives under a later load.
     setup.readings.array = None
-    for each in under:
-        each.losses.first = absent.get(each.drive, "")
-        each.drive = back.get(each.drive, each.drive)
+    for one in under:
+        one.losses.first = absent.get(one.drive, "")
+        one.drive = back.get(one.drive, one.drive)
     if setup.caches:
         setup.caches.set()
 
 
-def _read_back(setup: Setup, each: DriveUnderCuts, when: str) -> None:
+def _read_back(setup: Setup, one: DriveUnderCuts, when: str) -> None:
     """Read all regions of a drive, and keep those that are wrong."""
-    losses = each.losses
-    for region in each.model.regions:
+    losses = one.losses
+    for region in one.model.regions:
         place = str(region.offset_bytes), str(region.size_bytes)
-        argv = ["sh", "-c", label.RAW, "raw", each.drive.path, *place]
+        argv = ["sh", "-c", label.RAW, "raw", one.drive.path, *place]
         packed = setup.machine.run(argv, deadline_s=READ_S, repeatable=True).stdout
-        if mismatches := list(each.model.judge(region, gzip.decompress(packed))):
+        if mismatches := list(one.model.judge(region, gzip.decompress(packed))):
             first = mismatches[0]
-            losses.wrong += power_loss.losses(mismatches, each.model.atom_bytes)
+            losses.wrong += power_loss.losses(mismatches, one.model.atom_bytes)
             losses.first = losses.first or f"the first after {when} at byte {first.offset_bytes:,}: {first.kind}"
             losses.raw.append(setup.logbook.keep(f"power-cut-{losses.serial}-{region.number}.gz", packed))
