@@ -13,7 +13,8 @@ from pytest_ssdqual.qual.integrity.erasure import DISCARD, DiscardPromise
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol_rules import Fill
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
-from pytest_ssdqual.rig.measure import array_lifecycle, erase
+from pytest_ssdqual.rig.integrity import erase
+from pytest_ssdqual.rig.measure import array_lifecycle
 from pytest_ssdqual.rig.measure.read_back import StampedFill
 from pytest_ssdqual.rig.measure.session import Setup
 

@@ -16,9 +16,9 @@ from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.rig.campaign.campaign import Campaign
 from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep, StepKind
+from pytest_ssdqual.rig.integrity import erase
 from pytest_ssdqual.rig.integrity.md_target import MdTarget
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
-from pytest_ssdqual.rig.measure import erase
 
 
 def judge(request: pytest.FixtureRequest, campaign: Campaign, geometry: Geometry) -> DrivesHealth:

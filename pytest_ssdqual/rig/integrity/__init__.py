@@ -1,5 +1,6 @@
-"""Runner of integrity tests: carries out a sequence of steps on an md array and checks every block that is read.
+"""Tests of data: sequences of steps on an md array whose every block is compared, power cuts of bare drives, discards.
 
-The reference model and the steps are ``qual.integrity``; drives must be held. Main types:
-``target.IntegrityTarget`` (an array on which steps act) and ``md_target.MdTarget`` (an md array).
+The reference model, the steps and the judgement are ``qual.integrity``; drives must be held. Main types:
+``target.IntegrityTarget`` (an array on which steps act), ``md_target.MdTarget`` (an md array) and
+``drive_power.PowerCommands`` (a site's commands); ``erase`` also purges drives and reads what is left.
 """

@@ -15,8 +15,8 @@ from support.shells import SHELLS, run_script
 from pytest_ssdqual.qual.integrity.erasure import DiscardPromise
 from pytest_ssdqual.qual.integrity.stamp import Stamp, filled
 from pytest_ssdqual.rig.fio.jobs import JobTarget
+from pytest_ssdqual.rig.integrity.erase import PROMISE, promise, stretches, whole
 from pytest_ssdqual.rig.machine.machine import RigError
-from pytest_ssdqual.rig.measure.erase import PROMISE, promise, stretches, whole
 from pytest_ssdqual.rig.purge.scan import PERL, PLACES, PYTHON, sample, scan
 
 MIB = 1 << 20

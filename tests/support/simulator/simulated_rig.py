@@ -50,7 +50,7 @@ from pytest_ssdqual.rig.fio.jobs import Job, JobTarget
 from pytest_ssdqual.rig.fio.load import Load, LoadTrial
 from pytest_ssdqual.rig.guard import label, lease, sampling, shared_paths
 from pytest_ssdqual.rig.health import health, inspection, locking, media_count, self_test, write_counters
-from pytest_ssdqual.rig.integrity import drive_cuts, drive_power, power_cut
+from pytest_ssdqual.rig.integrity import drive_cuts, drive_power, erase, power_cut
 from pytest_ssdqual.rig.integrity.power_cut import PowerSwitch
 from pytest_ssdqual.rig.machine import facts, local, ssh
 from pytest_ssdqual.rig.machine.machine import (
@@ -64,7 +64,7 @@ from pytest_ssdqual.rig.machine.machine import (
 )
 from pytest_ssdqual.rig.md import ceiling, driver, mdadm, members
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import array_lifecycle, erase, fixed_time, load_calibration, read_back, rebuild, replays
+from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, load_calibration, read_back, rebuild, replays
 from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
 from pytest_ssdqual.rig.measure.read_back import StampedFill
 from pytest_ssdqual.rig.measure.session import Setup
