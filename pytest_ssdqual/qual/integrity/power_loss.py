@@ -20,7 +20,7 @@ RULE_OF_THREE = 3.0
 
 
 class WriteMode(StrEnum):
-    """How a drive is told to keep the writes that a cut interrupts."""
+    """How writes that a cut interrupts are made durable."""
 
     #: Each pass over a region ends with a flush; each write has FUA; neither.
     FLUSHED = "flushed"

@@ -37,7 +37,7 @@ def run(machine: Machine, drives: Sequence[Drive], progress: Callable[[str, floa
     running = [drive for drive in drives if not prevented[drive.name]]
     try:
         refused = _command(machine, "begin", running)
-        # What a drive refuses for, such as a longer self-test of somebody else, is not ended.
+        # A self-test that this run did not begin, because of which the drive refuses, is not ended.
         running = [drive for drive in running if not refused[drive.name]]
         ends = _watched(machine, running, progress)
     except BaseException:

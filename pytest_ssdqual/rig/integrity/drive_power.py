@@ -73,7 +73,7 @@ def _run(option: str, words: Sequence[str], machine: Machine, slots: Mapping[Dri
 def await_gone(machine: Machine, drives: Sequence[Drive], is_over: Callable[[], bool]) -> None:
     """Wait until the machine has lost the drives and ``is_over``; ``RigError`` if that does not happen in ``GONE_S``.
 
-    Where a drive keeps its name without power, its return could not be told from its absence.
+    Where a drive keeps its name without power, its return could not be distinguished from its absence.
     """
 
     def is_gone(topology: Topology) -> bool:

@@ -45,15 +45,15 @@ def write(inner: Inner, name: str, text: str) -> None:
     ],
 )
 def test_expect_refuses_another_number(inner: Inner, promises: str, args: tuple[str, ...], expected: str) -> None:
-    told = inner.refused(GLOB, promises, *FEW, *args)
-    assert expected in told
-    assert all(f"/dev/nvme{number}n1 (SSDQ000{number + 1})" in told for number in range(4))
-    assert told.endswith("--ssd-expect=4")
+    answer = inner.refused(GLOB, promises, *FEW, *args)
+    assert expected in answer
+    assert all(f"/dev/nvme{number}n1 (SSDQ000{number + 1})" in answer for number in range(4))
+    assert answer.endswith("--ssd-expect=4")
 
 
 def test_expect_names_missing_paths(inner: Inner, promises: str) -> None:
-    told = inner.refused("--ssd-devices=/dev/nvme[0-5]n1", promises, *FEW, "--ssd-expect=6")
-    assert "/dev/nvme4n1, /dev/nvme5n1; " in told
+    answer = inner.refused("--ssd-devices=/dev/nvme[0-5]n1", promises, *FEW, "--ssd-expect=6")
+    assert "/dev/nvme4n1, /dev/nvme5n1; " in answer
 
 
 @pytest.mark.parametrize("more", [(), ("--ssd-expect=4",), ("-o", "ssd_expect=4")])
@@ -91,9 +91,9 @@ def test_expect_from_inventory_by_bay(inner: Inner, promises: str) -> None:
     bay = '[[bay]]\nname = "{0}"\nhost = "{0}"\ndevices = "/dev/nvme*"\nexpect = {1}\n'
     write(inner, "bays.toml", bay.format("dut1", 4) + bay.format("dut2", 5))
     args = ("--ssd-bays=bays.toml", promises, *FEW)
-    told = inner.refused(*args, "-n", "2", "-o", "ssd_expect=4")
-    assert re.match(r"dut2: 4 .* 5 .*\(the inventory\): ", told)
-    assert "dut1: " not in told
+    answer = inner.refused(*args, "-n", "2", "-o", "ssd_expect=4")
+    assert re.match(r"dut2: 4 .* 5 .*\(the inventory\): ", answer)
+    assert "dut1: " not in answer
     assert inner.run(*args, "-n", "2", "--ssd-expect=4").ret == pytest.ExitCode.OK
     assert inner.run(*args, "--ssd-bay=dut1").ret == pytest.ExitCode.OK
 
@@ -105,9 +105,9 @@ def test_expect_from_ansible_inventory(
     hosts = {"dut1": {"ssd_devices": "/dev/nvme*", "ssd_expect": expect}}
     fake_ansible.install(monkeypatch, tmp_path / "ansible", fake_ansible.listing(hosts))
     write(inner, "hosts", f"dut1 ssd_devices=/dev/nvme* ssd_expect={expect}")
-    told = inner.refused("--ssd-bays=hosts", promises, *FEW)
-    assert ("(the inventory)" in told) is (expect == "5")
-    assert ("dut1: ssd_expect: " in told) is (expect == "many")
+    answer = inner.refused("--ssd-bays=hosts", promises, *FEW)
+    assert ("(the inventory)" in answer) is (expect == "5")
+    assert ("dut1: ssd_expect: " in answer) is (expect == "many")
 
 
 def test_expect_from_baseline_names_missing_drives(
@@ -117,10 +117,10 @@ def test_expect_from_baseline_names_missing_drives(
     (inner.pytester.path / "junit.xml").unlink()
     monkeypatch.setenv("SIMULATED_DRIVES", "3")
     args = (GLOB, promises, "--ssd-protocol=quick", "-k", "iops and randread", "--ssd-baseline=last")
-    told = inner.refused(*args)
-    assert "(the baseline " in told
-    assert "SSDQ0004" in told
-    assert told.endswith("--ssd-expect=3")
+    answer = inner.refused(*args)
+    assert "(the baseline " in answer
+    assert "SSDQ0004" in answer
+    assert answer.endswith("--ssd-expect=3")
     result = inner.run(*args, "--ssd-expect=3")
     assert result.ret == pytest.ExitCode.TESTS_FAILED  # of 3 drives it is 900 IOPS
     # Drives that are named one by one are meant.

@@ -25,7 +25,7 @@ COMMANDS = "--ssd-power-off=touch off-{serial}", "--ssd-power-on=rm off-{serial}
 
 @dataclass
 class Overwritten:
-    """A ``Tethered`` that overwrites a stretch of a drive; whoever looks sees three more complete passes."""
+    """A ``Tethered`` that overwrites a stretch of a drive: each look finds three more complete passes."""
 
     power: Power
     argv: tuple[str, ...]
