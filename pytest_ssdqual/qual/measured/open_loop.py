@@ -20,7 +20,8 @@ def from_intended_starts(latencies: Iterable[LatencyHistogram], gap_ns: float) -
     ``gap_ns``: nanoseconds between two I/Os of a job, on average. An I/O of n gaps stands for others that should have
     begun one, two, … gaps after it, and were not done before it (the correction of HdrHistogram for an expected
     interval). fio began these later: they are among the next I/Os that took less than a gap, so as many of these are
-    left out, evenly. An I/O of less than two gaps delays none.
+    left out, evenly. An I/O of less than two gaps is taken to delay none: of jobs that are always busy this is not so,
+    and their figures have no upper end.
     """
     late = Counter[int]()
     for latency in latencies:

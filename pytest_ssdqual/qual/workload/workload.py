@@ -216,10 +216,17 @@ class Workload:
         other = _parsed(self.beside)
         own = PATTERNS[self.rw]
         both = (self, other)
-        if own[2] or other.reads or any(each.threads or each.streams_per_drive > 1 or each.burst_s for each in both):
+        if (
+            own[2]
+            or other.reads
+            or any(
+                load.threads or load.streams_per_drive > 1 or load.burst_s or load.rate_iops or load.rate_percent
+                for load in both
+            )
+        ):
             raise ValueError(
-                f"{other} cannot run beside {self.rw}: reads run beside writes, both without threads, streams and "
-                "pauses; write e.g. randread_4k_qd1_beside_write_128k_qd16"
+                f"{other} cannot run beside {self.rw}: reads run beside writes, both without threads, streams, "
+                "pauses or a rate; write e.g. randread_4k_qd1_beside_write_128k_qd16"
             )
         object.__setattr__(self, "beside", str(other))
 
@@ -228,7 +235,15 @@ class Workload:
             return
         if min(self.rate_iops, self.rate_percent) < 0 or (self.rate_iops and self.rate_percent):
             raise ValueError(f"give rate_iops or rate_percent, above 0, not {self.rate_iops} and {self.rate_percent}")
-        more = self.zipf, self.fsync, self.dedupe_percent, self.burst_s, self.random_percent < 100, self.has_streams
+        more = (
+            self.zipf,
+            self.zones,
+            self.fsync,
+            self.dedupe_percent,
+            self.burst_s,
+            self.random_percent < 100,
+            self.has_streams,
+        )
         if not self.is_random or len(self.sizes) > 1 or any(more):
             raise ValueError("a rate goes with uniform random I/O of one size, without flushes, repetitions or pauses")
         if self.rate_iops:
@@ -422,6 +437,13 @@ class Workload:
     def job_rate(self) -> float:
         """I/Os per second of each job at a rate, of which each has one outstanding; 0 without a rate."""
         return self.rate_iops / (self.qd_per_drive * (self.threads or self.streams_per_drive))
+
+    @property
+    def job_gap_ns(self) -> float:
+        """Nanoseconds between two I/Os of a job in an open loop, on average; 0 if each begins when one ends."""
+        if self.replay:
+            return 1e9 * self.jobs(1) * self.replay.due_s / self.replay.ios
+        return 1e9 / self.job_rate if self.rate_iops else 0.0
 
     def asked_iops(self, width: int) -> float:
         """I/Os per second that one target of ``width`` members is asked for; 0 without a rate."""

@@ -38,7 +38,7 @@ from support.simulator.published_drives import PublishedDrives
 from support.simulator.simulated_weakness import Weakness
 
 IOPS = 300
-#: Dies of a drive, and the most that they are busy.
+#: Fewest dies of a drive, and the most that they are busy.
 DIES, FULLY_BUSY = 16, 0.999
 #: Share of the I/Os of a second, and their latency over the mean: the mean is 1, the p99 twice that.
 LATENCIES = ((0.49, 0.6), (0.49, 1.36), (0.02, 2.0))
@@ -397,7 +397,8 @@ def at_rate(workload: Workload, asked: float, most: float, deepest: float) -> fl
     published = PublishedDrives.of_environment()
     empty_s = published.latency_s[not workload.reads] if published else 1 / IOPS
     busy = min(asked / most / float(os.environ.get("SIMULATED_KNEE", "1")), FULLY_BUSY)
-    return min(deepest, asked * empty_s * (1 + busy**DIES / (1 - busy)))
+    dies = max(DIES, most * empty_s)  # as many as answer at once at the drive's maximum
+    return min(deepest, asked * empty_s * (1 + busy**dies / (1 - busy)))
 
 
 def interval(start_s: float, seconds: float, workload: Workload, outstanding: float, iops: float) -> Interval:
