@@ -297,7 +297,7 @@ def _parametrize_arrays(metafunc: pytest.Metafunc, asked: Sequence[Widths | Arra
         arrays = [
             array for request in asked for array in geometries(request, drives, rebuilding="ssd_rebuild" in names)
         ]
-        of_drives = [name for name in ("ssd_read_back", "ssd_erasure") if name in names]
+        of_drives = [name for name in ("ssd_read_back", "ssd_erasure", "ssd_power_cuts") if name in names]
         if of_drives and not all(isinstance(array, ImpossibleArray) or array.is_side_by_side for array in arrays):
             raise pytest.UsageError(
                 f'{metafunc.definition.nodeid}: the fixture {of_drives[0]} needs the mark ssd_array("drive")'
@@ -440,7 +440,7 @@ def _asked(mark: pytest.Mark, nodeid: str, instead: Sequence[ArrayRequest]) -> S
         level = _level(mark.args[0])
         widths = mark.kwargs.get("widths")
         wanted = None if widths is None else tuple(int(width) for width in widths)
-        tunings = tuple(map(Tuning.parse, mark.kwargs.get("settings", ("",))))
+        tunings = tuple(map(Tuning.parse, mark.kwargs.get("settings") or ("",)))
         return (Widths(level, wanted, int(mark.kwargs.get("failed", 0)), most, tunings),)
     except (AttributeError, TypeError, ValueError) as error:
         raise pytest.UsageError(f"{nodeid}: the mark {ARRAY} is wrong: {error}") from error

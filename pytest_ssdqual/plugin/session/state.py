@@ -273,7 +273,7 @@ class BayRun:
                 tails=stopping.tails(self.asked, found.spec),
             )
             self._rule(campaign)
-            stack.callback(self._health_after, channel, setup.failures)
+            stack.callback(self._health_after, channel, setup)
             stack.callback(unless_lost, campaign.close)
             stack.callback(self._note_unfinished, channel)
             yield campaign
@@ -359,12 +359,13 @@ class BayRun:
         for sentence in channel.unfinished():
             self._journal.note("still_running", sentence=sentence)
 
-    def _health_after(self, channel: Channel, failures: DriveFailures) -> None:
+    def _health_after(self, channel: Channel, setup: Setup) -> None:
         """Record the drives' health, and each drive that failed or whose health got worse."""
         # A drive that erases itself answers no command until it is done.
         if channel.unfinished():
             return
-        for drive in self.qualification.bay.drives:
+        failures = setup.failures
+        for drive in setup.held.drives:  # by the names that they have now
             failed, before = failures.failed.get(drive.name), failures.before.get(drive.path)
             findings = defects = [failed.sentence] if failed else []
             repaired = failures.repairs(drive.name)

@@ -89,6 +89,8 @@ class WriteCaches:
         drives = self.held.drives
         for drive, (state, why) in zip(drives, self._read_all(drives), strict=True):
             self._require_as_before(drive, state)
+            if drive.identity in self._open:  # perhaps under another name since then
+                self._open[drive.identity] = drive, *self._open[drive.identity][1:]
             self._found.setdefault(drive.identity, state)
             now = state
             if self.rule != AS_FOUND and state is OTHER[CacheState(self.rule)]:

@@ -45,6 +45,8 @@ class HeldDrives:
         self._known_uuids: set[str] = set()
         self._machine = machine
         self._generation = machine.generation
+        #: Drives that are not back after a power cut, and whose names others have now.
+        self._displaced: set[Drive] = set()
         self._lease: Lease | None = self._take(lambda: self._look(self.drives))
 
     def hold_again(self, first: Callable[[], None] = lambda: None) -> None:
@@ -69,7 +71,8 @@ class HeldDrives:
         changed them. Raises what the constructor raises, if the lease was lost ``LeaseLost``.
         """
         self.require_lease_alone()
-        names = {drive.kname: found.kname for drive, found in now.items()}
+        names = {drive.kname: renamed.kname for drive, renamed in now.items()}
+        self._displaced = {drive for drive in self.drives if drive not in now and drive.kname in names.values()}
         self._contents = {names.get(kname, kname): content for kname, content in self._contents.items()}
         self.drives = tuple(now.get(drive, drive) for drive in self.drives)
         self._look(tuple(now.values()), may_have_data=True)
@@ -145,7 +148,9 @@ class HeldDrives:
         Being in use is expected here: they may already be members of this run's array.
         """
         topology = survey(self._machine)
-        there = [drive for drive in self.drives if not refusals.is_gone(topology, drive)]
+        there = [
+            drive for drive in self.drives if drive not in self._displaced and not refusals.is_gone(topology, drive)
+        ]
         now = {drive: topology.drive(drive.kname) for drive in there}
         other = [
             drive

@@ -23,13 +23,14 @@ from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
 from pytest_ssdqual.rig.drives import write_cache
 from pytest_ssdqual.rig.drives.cache_state import CacheState
 from pytest_ssdqual.rig.drives.fencing import Checked
-from pytest_ssdqual.rig.drives.survey import Drive
+from pytest_ssdqual.rig.drives.survey import Drive, survey
 from pytest_ssdqual.rig.fio import process, stamped_io
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
-from pytest_ssdqual.rig.guard import label
+from pytest_ssdqual.rig.guard import label, refusals
 from pytest_ssdqual.rig.integrity.drive_power import PowerCommands, await_gone, await_return
 from pytest_ssdqual.rig.integrity.power_cut import Overwriting
+from pytest_ssdqual.rig.machine.machine import Machine, RigError
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.measure import array_lifecycle
 from pytest_ssdqual.rig.measure.session import Setup
@@ -49,8 +50,12 @@ class DriveUnderCuts:
     drive: Drive
     model: ReferenceModel
     losses: DriveLosses
-    #: It has to keep writes that were not flushed: power-loss protection is promised, or it has no volatile cache.
-    keeps_all: bool
+    #: Power-loss protection is promised, so that it has to keep writes that were not flushed.
+    is_protected: bool
+
+    def keeps_all(self, machine: Machine) -> bool:
+        """Return whether it has to keep all writes now: a power cut may switch a volatile cache on again."""
+        return self.is_protected or write_cache.read(machine, self.drive) in (CacheState.ABSENT, CacheState.OFF)
 
 
 def run(
@@ -88,9 +93,7 @@ def _begin(setup: Setup, drive: Drive, is_protected: Callable[[str], bool]) -> D
     process.run(setup.machine, job, WRITE_S).accepted(job.expectation)
     for region in model.regions:
         model.wrote(region, generation, flushed=True)
-    is_volatile = write_cache.read(setup.machine, drive) not in (CacheState.ABSENT, CacheState.OFF)
-    keeps_all = is_protected(drive.name) or not is_volatile
-    return DriveUnderCuts(drive, model, DriveLosses(drive.name), keeps_all)
+    return DriveUnderCuts(drive, model, DriveLosses(drive.name), is_protected(drive.name))
 
 
 def _target(drive: Drive) -> JobTarget:
@@ -101,6 +104,7 @@ def _cut(setup: Setup, commands: PowerCommands, number: int, under: Sequence[Dri
     """Cut the power of drives under writes once, identify them again, and read back what they hold."""
     mode, size = tuple(WriteMode)[number % len(WriteMode)], SIZES[number % len(SIZES)]
     slots = {one.drive: setup.held.drives.index(one.drive) + 1 for one in under}
+    kept = {one.drive.name for one in under if mode is not WriteMode.UNFLUSHED or one.keeps_all(setup.machine)}
     with ExitStack() as running:
         writes: list[tuple[DriveUnderCuts, Region, Overwriting]] = []
         for one in under:
@@ -114,14 +118,23 @@ def _cut(setup: Setup, commands: PowerCommands, number: int, under: Sequence[Dri
         time.sleep(secrets.randbelow(MOST_MS) / 1000)
         setup.failures.power_cuts += 1
         setup.logbook.note("drive_power_cut", number=number + 1, mode=mode, drives=[drive.identity for drive in slots])
-        with commands.cut(setup.machine, slots):
-            await_gone(setup.machine, [*slots], lambda: not any(write.running.alive() for *_, write in writes))
-            for *_, write in writes:
-                write.acknowledged()
-            time.sleep(OFF_S)
-    _identified_again(setup, under)
+        try:
+            with commands.cut(setup.machine, slots):
+                await_gone(setup.machine, [*slots], lambda: not any(write.running.alive() for *_, write in writes))
+                for *_, write in writes:
+                    write.acknowledged()
+                time.sleep(OFF_S)
+        except RigError:
+            _identified_again(setup, under)  # what this run removed accuses no drive
+            raise
+    absent = _identified_again(setup, under)
+    if len(absent) == len(under):
+        raise RigError(f"no drive came back ({next(iter(absent.values()))}): --ssd-power-on may be the wrong command")
+    for drive, why in absent.items():
+        setup.failures.failed[drive.name] = FailedDrive(drive.name, (f"after a power cut {why}",), ())
     for one, region, write in writes:
-        is_kept = mode is not WriteMode.UNFLUSHED or one.keeps_all
+        one.losses.first = absent.get(one.drive, "")
+        is_kept = one.drive.name in kept
         one.losses.judged += is_kept
         if not one.losses.first:
             one.model.cut(region, Torn(write.initial + 1, write.last, size, is_kept))
@@ -129,16 +142,14 @@ def _cut(setup: Setup, commands: PowerCommands, number: int, under: Sequence[Dri
             one.losses.unflushed += 0 if is_kept else one.model.older(region, write.last)
 
 
-def _identified_again(setup: Setup, under: Sequence[DriveUnderCuts]) -> None:
+def _identified_again(setup: Setup, under: Sequence[DriveUnderCuts]) -> dict[Drive, str]:
     """Wait for all drives of the run that have not failed, and hold them by their present names.
 
-    One that is not back has failed.
+    Return why the others are not back.
     """
     failures = setup.failures
     awaited = [drive for drive in setup.held.drives if drive.name not in failures.failed]
     back, absent = await_return(setup.machine, awaited)
-    for drive, why in absent.items():
-        failures.failed[drive.name] = FailedDrive(drive.name, (f"after a power cut {why}",), ())
     mdadm.settle_udev(setup.machine, 120)
     setup.held.identify_again(back)
     paths = {drive.path: now.path for drive, now in back.items()}
@@ -147,21 +158,34 @@ def _identified_again(setup: Setup, under: Sequence[DriveUnderCuts]) -> None:
     # The kernel's messages about the cut say nothing about drives under a later load.
     setup.readings.array = None
     for one in under:
-        one.losses.first = absent.get(one.drive, "")
         one.drive = back.get(one.drive, one.drive)
     if setup.caches:
         setup.caches.set()
+    return absent
 
 
 def _read_back(setup: Setup, one: DriveUnderCuts, when: str) -> None:
     """Read all regions of a drive, and keep those that are wrong."""
     losses = one.losses
     for region in one.model.regions:
-        place = str(region.offset_bytes), str(region.size_bytes)
-        argv = ["sh", "-c", label.RAW, "raw", one.drive.path, *place]
-        packed = setup.machine.run(argv, deadline_s=READ_S, repeatable=True).stdout
+        packed = _content(setup.machine, one.drive, region)
         if mismatches := list(one.model.judge(region, gzip.decompress(packed))):
             first = mismatches[0]
             losses.wrong += power_loss.losses(mismatches, one.model.atom_bytes)
             losses.first = losses.first or f"the first after {when} at byte {first.offset_bytes:,}: {first.kind}"
             losses.raw.append(setup.logbook.keep(f"power-cut-{losses.serial}-{region.number}.gz", packed))
+
+
+def _content(machine: Machine, drive: Drive, region: Region) -> bytes:
+    """Return the packed content of a region, after a short read that of a second one.
+
+    ``RigError`` if the drive is gone: what a link or an adapter lost is no damage of its data.
+    """
+    argv = ["sh", "-c", label.RAW, "raw", drive.path, str(region.offset_bytes), str(region.size_bytes)]
+    packed = machine.run(argv, deadline_s=READ_S, repeatable=True).stdout
+    if len(gzip.decompress(packed)) == region.size_bytes:
+        return packed
+    time.sleep(OFF_S)
+    if refusals.is_gone(survey(machine), drive):
+        raise RigError(f"{drive.describe()} was lost again while it was read after a power cut")
+    return machine.run(argv, deadline_s=READ_S, repeatable=True).stdout

@@ -61,13 +61,15 @@ def _run(option: str, words: Sequence[str], machine: Machine, slots: Mapping[Dri
         values = dict(zip(NAMES, (drive.name, drive.path, str(slot), machine.name), strict=True))
         return tuple(PLACEHOLDER.sub(lambda match: values[match[1]], word) for word in words)
 
-    for argv in dict.fromkeys(command(*each) for each in slots.items()):
+    errors = []
+    for argv in dict.fromkeys(command(*slot) for slot in slots.items()):
         try:
             subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=COMMAND_S, check=True)
         except (OSError, subprocess.SubprocessError) as error:
-            said = getattr(error, "stderr", None) or b""
-            words_of_it = said.decode(errors="replace").strip()[-200:]
-            raise RigError(f"{option}: {shlex.join(argv)} failed: {error}; {words_of_it}") from error
+            printed = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip()[-200:]
+            errors.append(f"{option}: {shlex.join(argv)} failed: {error}; {printed}")
+    if errors:  # the others are tried all the same: no drive stays without power because of one outlet
+        raise RigError("; ".join(errors))
 
 
 def await_gone(machine: Machine, drives: Sequence[Drive], is_over: Callable[[], bool]) -> None:

@@ -98,18 +98,3 @@ def test_a_purge_that_left_data_fails(inner: Inner, suite: str, monkeypatch: pyt
     assert verdict["worst"] == "SSDQ0004"
     page = certificate.html(certificate.certificate(inner.folder(), {}))
     assert page.count("earlier data at byte") == 1
-
-
-def test_purge_without_a_discard_of_arrays_is_refused(inner: Inner) -> None:
-    inner.pytester.makepyfile(
-        """
-        import pytest
-
-        @pytest.mark.ssd_array("raid5")
-        def test_data(ssd_erasure):
-            assert ssd_erasure
-        """
-    )
-    result = inner.run(*ARGUMENTS, "--collect-only")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*ssd_erasure needs the mark ssd_array*"])

@@ -128,18 +128,3 @@ def test_a_resumed_run_reads_nothing_again(inner: Inner, suite: str) -> None:
     inner.run(*ARGUMENTS, f"--ssd-resume={inner.folder()}", suite)
     assert set(inner.outcomes().values()) == {"passed"}
     assert len(inner.records("read_back")) == 1
-
-
-def test_data_of_an_array_are_refused_when_tests_are_collected(inner: Inner) -> None:
-    inner.pytester.makepyfile(
-        """
-        import pytest
-
-        @pytest.mark.ssd_array("raid5")
-        def test_data(ssd_read_back):
-            assert ssd_read_back
-        """
-    )
-    result = inner.run(*ARGUMENTS, "--collect-only")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*ssd_read_back needs the mark ssd_array*"])

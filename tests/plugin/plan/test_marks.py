@@ -159,3 +159,19 @@ def test_our_fixtures_without_our_marks_say_which(inner: Inner) -> None:
     inner.run("--ssd-devices=lab:3").assert_outcomes(errors=1)
     (case,) = inner.cases().values()
     assert "needs the mark" in case.message
+
+
+@pytest.mark.parametrize("fixture", ["ssd_read_back", "ssd_erasure", "ssd_power_cuts"])
+def test_what_is_about_bare_drives_takes_no_arrays(inner: Inner, fixture: str) -> None:
+    inner.pytester.makepyfile(
+        f"""
+        import pytest
+
+        @pytest.mark.ssd_array("raid5")
+        def test_data({fixture}):
+            assert {fixture}
+        """
+    )
+    result = inner.run("--ssd-devices=lab:4", "--collect-only")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{fixture} needs the mark ssd_array*"])

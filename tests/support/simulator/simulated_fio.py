@@ -398,7 +398,7 @@ def at_rate(workload: Workload, asked: float, most: float, deepest: float) -> fl
     empty_s = published.latency_s[not workload.reads] if published else 1 / IOPS
     busy = min(asked / most / float(os.environ.get("SIMULATED_KNEE", "1")), FULLY_BUSY)
     dies = max(DIES, most * empty_s)  # as many as answer at once at the drive's maximum
-    return min(deepest, asked * empty_s * (1 + busy**dies / (1 - busy)))
+    return min(deepest, float(asked * empty_s * (1 + busy**dies / (1 - busy))))
 
 
 def interval(start_s: float, seconds: float, workload: Workload, outstanding: float, iops: float) -> Interval:
