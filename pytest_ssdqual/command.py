@@ -520,7 +520,7 @@ def trace(given: argparse.Namespace) -> None:
     from pytest_ssdqual.qual.workload.trace import Trace
 
     try:
-        with given.file.open(encoding="utf-8") as file:
+        with given.file.open(encoding="utf-8-sig") as file:
             trace = Trace.read(given.file.name, file)
     except ValueError as error:
         raise Refused(f"{given.file}: {error}") from error

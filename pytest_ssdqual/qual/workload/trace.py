@@ -13,7 +13,7 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import PurePath
@@ -68,8 +68,8 @@ class Trace:
     #: Lower-case letters and digits.
     name: str
     ios: tuple[TraceIo, ...]
-    #: Numbers of the lines that were left out, by the reason.
-    refused: dict[str, list[int]]
+    #: Number of the first line that was left out for a reason, and how many were.
+    refused: dict[str, tuple[int, int]]
 
     @classmethod
     def read(cls, file_name: str, lines: Iterable[str]) -> Trace:
@@ -77,13 +77,14 @@ class Trace:
 
         ``ValueError`` if it is none of them, or has no usable I/O or too many.
         """
-        ios, refused = list[TraceIo](), dict[str, list[int]]()
+        ios, refused = list[TraceIo](), dict[str, tuple[int, int]]()
         rows = iter(lines)
         for number, io in _ios(next(rows, ""), rows):
             if isinstance(io, TraceIo):
                 ios.append(io)
             else:
-                refused.setdefault(io, []).append(number)
+                first, count = refused.get(io, (number, 0))
+                refused[io] = first, count + 1
             if len(ios) > MOST_IOS:
                 raise ValueError(f"it has more than {MOST_IOS:,} I/Os; cut a part out of it")
         if not ios:
@@ -116,8 +117,8 @@ class Trace:
         yield f"rate: {count / max(1.0, self.span_s):,.1f} I/Os per second, at most {busiest:,} in one second"
         yield f"sizes: {len(sizes)}, the most frequent are {usual}"
         yield f"footprint: {format_capacity(len(mib) << 20)} in {len(mib):,} MiB, the last is {max(mib):,}"
-        for reason, numbers in self.refused.items():
-            yield f"left out: {len(numbers):,} lines, the first is line {numbers[0]:,}: {reason}"
+        for reason, (first, count) in self.refused.items():
+            yield f"left out: {count:,} lines, the first is line {first:,}: {reason}"
 
     def workload(self, scale_percent: int) -> Workload:
         """Return the replay at ``scale_percent`` of its rate; ``ValueError`` if fio cannot hold that by itself."""
@@ -175,7 +176,7 @@ def _ios(first: str, rows: Iterator[str]) -> Iterator[tuple[int, TraceIo | str]]
         op, device = fields.get("op", "").lower(), device or fields.get("device", "")
         if not line.strip() or op in IGNORED or fields.get("action", "Q") != "Q":
             continue
-        if op == "wait" and fields["offset"]:
+        if op == "wait" and fields.get("offset"):
             clock = fields["offset"] + "000"
         elif fields.get("device", device) != device:
             yield number, f"a trace is of one device, and this is not {device}: run blkparse for each"
@@ -185,13 +186,13 @@ def _ios(first: str, rows: Iterator[str]) -> Iterator[tuple[int, TraceIo | str]]
 
 def _format(first: str) -> tuple[int, _Fields, float, int]:
     """Return the first line with an I/O, how to read one, and the units of times (microseconds) and offsets (bytes)."""
-    columns = [name.strip().lower() for name in first.split(",")]
+    columns = [name.strip(' "\n').lower() for name in first.split(",")]
     if pattern := IOLOGS.get(first.strip()):
         return 2, partial(_matched, pattern), 1.0, 1
     if BLKPARSE.fullmatch(first):
         return 1, partial(_matched, BLKPARSE), 1e6, SECTOR_BYTES
     if set(columns) >= COLUMNS:
-        return 2, lambda line: dict(zip(columns, next(csv.reader([line], skipinitialspace=True)), strict=False)), 1e6, 1
+        return 2, partial(_of_row, columns), 1e6, 1
     raise ValueError(
         "its first line is of no known format: fio's iolog (version 2 or 3), text of blkparse, or CSV with the columns "
         "time, offset, size, op"
@@ -201,6 +202,13 @@ def _format(first: str) -> tuple[int, _Fields, float, int]:
 def _matched(pattern: re.Pattern[str], line: str) -> Mapping[str, str]:
     match = pattern.fullmatch(line)
     return match.groupdict() if match else {}
+
+
+def _of_row(columns: Sequence[str], line: str) -> Mapping[str, str]:
+    try:
+        return dict(zip(columns, next(csv.reader([line], skipinitialspace=True)), strict=False))
+    except csv.Error:
+        return {}
 
 
 def _io(fields: Mapping[str, str], us: float, block: int) -> TraceIo | str:
