@@ -19,7 +19,7 @@ NEIGHBOURS = ("write_128k_qd16", "trimwrite_128k_qd16", "randwrite_4k_fsync1_qd1
 pytestmark = [
     pytest.mark.ssd_array("drive"),
     pytest.mark.ssd_workload_set(
-        *(WorkloadSet(f"beside_{each}", (replace(READS, beside=each), READS)) for each in NEIGHBOURS)
+        *(WorkloadSet(f"beside_{neighbour}", (replace(READS, beside=neighbour), READS)) for neighbour in NEIGHBOURS)
     ),
 ]
 
