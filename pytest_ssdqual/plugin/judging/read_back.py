@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
+
 import pytest
 
 from pytest_ssdqual.plugin.judging import left_out
@@ -10,6 +13,7 @@ from pytest_ssdqual.plugin.plan import applicability
 from pytest_ssdqual.plugin.stash import QUALIFICATION, RUN, keep_evidence
 from pytest_ssdqual.qual.integrity import power_loss
 from pytest_ssdqual.qual.integrity.read_back import ReadBack
+from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
 from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.report.evidence.integrity import of_power_cuts, of_read_back
@@ -26,15 +30,8 @@ def judge(request: pytest.FixtureRequest, campaign: Campaign, geometry: Geometry
     proves nothing about it. A drive that failed has a verdict of its own.
     """
     comparison = campaign.read_back(geometry)
-    run, bay = request.config.stash[QUALIFICATION], request.config.stash[RUN]
-    failures = campaign.setup.failures
-    absent = left_out.missing(
-        {drive.serial for drive in comparison.drives},
-        campaign.setup.held.drives[: geometry.width],
-        failures,
-        bay.failed_in,
-        failures.left_out_of(FILL, CampaignStep(StepKind.READ_BACK, geometry)),
-    )
+    run = request.config.stash[QUALIFICATION]
+    absent = _absent(request, campaign, geometry, {drive.serial for drive in comparison.drives})
     undecided = [str(drive) for drive in absent if not drive.failed]
     undecided += [f"{drive.serial} ({drive.doubt})" for drive in comparison.drives if drive.doubt]
     if undecided and not any(drive.findings for drive in comparison.drives):
@@ -46,6 +43,15 @@ def judge(request: pytest.FixtureRequest, campaign: Campaign, geometry: Geometry
     evidence = of_read_back(comparison, remarks, protocol=run.protocol.name, acceptance=run.acceptance)
     keep_evidence(request, evidence)
     return comparison
+
+
+def _absent(
+    request: pytest.FixtureRequest, campaign: Campaign, geometry: Geometry, present: Collection[str]
+) -> tuple[LeftOutDrive, ...]:
+    """Return the drives that are not among those with these serial numbers."""
+    failures, failed_in = campaign.setup.failures, request.config.stash[RUN].failed_in
+    reasons = failures.left_out_of(FILL, CampaignStep(StepKind.READ_BACK, geometry))
+    return left_out.missing(present, campaign.setup.held.drives[: geometry.width], failures, failed_in, reasons)
 
 
 def after_power_cuts(request: pytest.FixtureRequest, campaign: Campaign, geometry: Geometry) -> DrivesHealth:
@@ -67,9 +73,12 @@ def after_power_cuts(request: pytest.FixtureRequest, campaign: Campaign, geometr
     losses = campaign.apart(geometry, lambda: drive_cuts.run(campaign.setup, geometry, commands, is_protected))
     findings = {drive.serial: drive.findings for drive in losses}
     has_lost = any(findings.values())
+    absent = _absent(request, campaign, geometry, findings)
+    if not has_lost and any(not drive.failed for drive in absent):
+        raise InvalidMeasurement(f"nothing is decided about {', '.join(map(str, absent))}: their power was not cut")
     cuts = (max if has_lost else min)(drive.judged for drive in losses)
     result = DrivesHealth(findings, f"data after {counted(cuts, 'power cut')}")
     bound = "" if has_lost else f", so at most {power_loss.bound_percent(cuts):.3g} % lose any (95 % confidence)"
     evidence = of_power_cuts(losses, cuts, f"{result!r}{bound}", protocol=run.protocol.name, acceptance=run.acceptance)
-    keep_evidence(request, evidence)
+    keep_evidence(request, replace(evidence, remarks=(*evidence.remarks, *map(str, absent))))
     return result
