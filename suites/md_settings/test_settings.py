@@ -1,4 +1,4 @@
-"""Which settings of md are best on these drives: chunk, stripe cache and group threads, one at a time.
+"""Compare chunk, stripe cache and group threads of md on the same drives, one at a time.
 
 All arrays are built of the same conditioned drives, the widest RAID 5. What the best settings gain over those of the
 protocol is no verdict on the drives, which are judged with the protocol's settings.

@@ -13,7 +13,7 @@ import pytest
 from pytest_ssdqual import Workload, WorkloadSet
 
 WHOLE = Workload("randwrite", "4k", 32)
-#: By the per cent of the range that are never written.
+#: By the per cent of the range that is never written.
 PARTS = {spare: replace(WHOLE, region_percent=100 - spare) for spare in (7, 15, 28)}
 pytestmark = pytest.mark.ssd_array("drive")
 

@@ -59,3 +59,10 @@ def test_a_promised_gain_is_judged(inner: Inner) -> None:
     (inner.pytester.path / "acme.toml").write_text(PRODUCT + gain)
     inner.run("--ssd-devices=lab:2", "--ssd-spec=acme.toml", "-k", "gain", inner.suite("over_provisioning"))
     assert gains(inner)["spare28"] == "failure"
+
+
+def test_drives_that_were_not_purged_have_no_spare(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_LEFT", "SSDQ0002=purge")
+    run(inner, "-k", "gain")
+    assert gains(inner) == dict.fromkeys(("spare7", "spare15", "spare28"), "error")
+    assert not inner.records("verdict")

@@ -243,8 +243,8 @@ OPTIONS = (
         "power-off",
         "COMMAND",
         "For suites/power_cuts: the command that cuts a drive's power, run on this computer without a shell; {serial}, "
-        "{path}, {slot} (the drive's number in the run) and {machine} are replaced; one that is the same for several "
-        "drives runs once",
+        "{path}, {slot} (the number among the drives of its machine) and {machine} are replaced; one that is the same "
+        "for several drives runs once",
     ),
     ("power-on", "COMMAND", "The same to restore the power"),
     (

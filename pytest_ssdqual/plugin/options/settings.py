@@ -321,7 +321,7 @@ def _trace(text: str | None) -> Trace | None:
 
     if not text:
         return None
-    with usage_error(OSError, ValueError, of=f"--ssd-trace={text}"), Path(text).open(encoding="utf-8") as file:
+    with usage_error(OSError, ValueError, of=f"--ssd-trace={text}"), Path(text).open(encoding="utf-8-sig") as file:
         return Trace.read(text, file)
 
 

@@ -429,7 +429,7 @@ class Explore:
             return array.targets
         if geometry.is_side_by_side:
             return tuple(JobTarget(each.path, each.size_bytes - HEAD_BYTES, HEAD_BYTES) for each in self._drives)
-        begin = mdadm.spared(geometry, self._run.protocol.array)
+        begin = mdadm.spared(geometry, self._run.protocol.array.of(geometry))
         size = min(drive.size_bytes for drive in self._drives) * geometry.data_drives
         return (JobTarget("/dev/md100", size - begin, begin),)
 

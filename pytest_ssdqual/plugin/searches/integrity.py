@@ -277,7 +277,7 @@ def body_of(setup: Setup, switch: PowerSwitch | None) -> MdTarget:
 
 
 def _search(setup: Setup, body: IntegrityTarget, geometry: Geometry, book: HistoryRecorder) -> IntegritySearch:
-    settings = setup.protocol.array
+    settings = setup.protocol.array.of(geometry)
     each = reference_model.region_bytes(geometry, settings)
     stripe = reference_model.stripe_bytes(geometry, settings)
     wanted = (UNIT_BYTES, 4 * UNIT_BYTES, stripe // max(1, geometry.data_drives), stripe)

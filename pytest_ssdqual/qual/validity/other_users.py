@@ -208,7 +208,7 @@ def anyway(run: Run) -> Traffic:
 
 def _arrive_whole(workload: Workload) -> bool:
     """Return whether I/Os reach a drive unsplit; sequential ones may be merged, which the kernel counts."""
-    return workload.largest_bytes <= UNSPLIT_BYTES and not workload.offset_bytes
+    return not (workload.replay or workload.offset_bytes) and workload.largest_bytes <= UNSPLIT_BYTES
 
 
 def _percent(both: Sequence[Excess]) -> float:

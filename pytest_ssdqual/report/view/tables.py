@@ -12,6 +12,7 @@ from dataclasses import replace
 from textwrap import wrap
 
 from pytest_ssdqual.qual.frozen import frozen
+from pytest_ssdqual.qual.raid.geometry import TUNING
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import Unit, format_value, parse_size
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
@@ -51,7 +52,7 @@ def span(names: Sequence[str]) -> str:
     first, last = names[0] if names else "", names[-1] if names else ""
     if first == last:
         return first
-    if last.startswith(f"{first}-"):  # one array with several settings of md
+    if last.startswith(first) and re.fullmatch(TUNING, last.removeprefix(first)):  # one array with settings of md
         return f"{first} with {len(names)} settings"
     shared = re.match(r"(raid\d+)x\d+|(.*_)qd\d+", first)
     prefix = (shared[1] or shared[2]) if shared else ""

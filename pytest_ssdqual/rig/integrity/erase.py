@@ -27,6 +27,8 @@ from pytest_ssdqual.rig.purge.scan import scan
 #: Ranges of a target that are discarded. Each is aligned to its size, which is at most 16 MiB: a drive may ignore what
 #: is smaller than its granularity.
 RANGES, RANGE_BYTES, BLOCK_BYTES = 16, 16 << 20, 1 << 20
+#: Part of a drive that one command reads.
+PART_BYTES = 64 << 30
 #: Deadlines of a command, and of a fio process that writes or compares all ranges.
 COMMAND_S, FIO_S = 300.0, 600.0
 PROMISE = scripts.text("discard_promise.sh")
@@ -58,9 +60,12 @@ def purge(setup: Setup, array: Array, stamp: Stamp) -> tuple[ErasedDrive, ...]:
 
     def of_drive(machine: Machine, drive: Drive) -> ErasedDrive:
         erased = sampled[drive.identity]
-        (found,) = whole(machine, drive.path, stamp, [(0, drive.size_bytes)])
-        left = erased.left if found.old_at is None else (found.old_at,)
-        return replace(erased, left=left, read_bytes=found.size_bytes, promise=promise(machine, drive))
+        # In parts, so that a lost connection repeats minutes and not hours.
+        parts = [(at, min(PART_BYTES, drive.size_bytes - at)) for at in range(0, drive.size_bytes, PART_BYTES)]
+        scanned = [whole(machine, drive.path, stamp, [part])[0] for part in parts]
+        left = tuple(part.old_at for part in scanned if part.old_at is not None)[:1] or erased.left
+        read_bytes = sum(part.size_bytes for part in scanned)
+        return replace(erased, left=left, read_bytes=read_bytes, promise=promise(machine, drive))
 
     drives = each(setup.held.leased, array.members, of_drive)
     setup.logbook.note("erased", drives=drives)
@@ -76,7 +81,9 @@ def promise(machine: Machine, drive: Drive) -> DiscardPromise:
 def stretches(target: JobTarget, generation: int) -> list[Stretch]:
     """Return the parts of a target that are written; the middle third of each is discarded."""
     spacing = target.size_bytes // RANGES
-    size = max(BLOCK_BYTES, min(RANGE_BYTES, spacing // 4 // BLOCK_BYTES * BLOCK_BYTES))
+    # Of an array it begins at whole stripes: md discards only these.
+    unit = max(BLOCK_BYTES, target.begin_bytes)
+    size = max(unit, min(RANGE_BYTES, spacing // 4) // unit * unit)
     begins = (target.begin_bytes + number * spacing for number in range(RANGES))
     return [Stretch(-(-begin // size) * size, 3 * size, generation, BLOCK_BYTES) for begin in begins]
 

@@ -75,8 +75,10 @@ class MdTarget:
         label.write_drives(self.setup.held.leased, drives)
         array = self._created(geometry, history.bitmap, zeroed=zeroed)
         atom = drives[0].physical_block_bytes if settings.atomic == "physical" else drives[0].logical_block_bytes
-        stripe = reference_model.stripe_bytes(geometry, self.setup.protocol.array) if geometry.has_parity else 0
-        region_bytes = reference_model.region_bytes(geometry, self.setup.protocol.array)
+        stripe = (
+            reference_model.stripe_bytes(geometry, self.setup.protocol.array.of(geometry)) if geometry.has_parity else 0
+        )
+        region_bytes = reference_model.region_bytes(geometry, self.setup.protocol.array.of(geometry))
         return TargetLayout(
             array.size_bytes,
             region_bytes,
@@ -237,7 +239,7 @@ class MdTarget:
     def _created(self, geometry: Geometry, bitmap: str, *, zeroed: bool) -> Array:
         setup, members = self.setup, self.setup.held.drives[: geometry.width]
         self._bearing, self._missing = set(range(1, geometry.width + 1)), 0
-        settings = replace(setup.protocol.array, bitmap=cast("Bitmap", bitmap))
+        settings = replace(setup.protocol.array.of(geometry), bitmap=cast("Bitmap", bitmap))
         array = self._array = array_lifecycle.create(
             setup, geometry, members, settings, zeroed=zeroed, used_bytes=self._used_bytes(members),
             later=setup.held.drives[geometry.width :],

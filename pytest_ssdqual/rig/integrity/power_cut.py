@@ -91,7 +91,7 @@ def assemble(setup: Setup, array: Array, members: Sequence[Drive], *, dirty: boo
         setup.held.require(members)
         _assemble(setup, array, members, "--force")
         forced = True
-    mdadm.tune(setup.machine, array.geometry, array.kname, setup.protocol.array)
+    mdadm.tune(setup.machine, array.geometry, array.kname, setup.protocol.array.of(array.geometry))
     mdadm.require_uuid(setup.machine, array.path, array.uuid)
     # md may postpone a due resync until the first write (array_state read-auto).
     setup.machine.run(["mdadm", "--readwrite", array.path], check=False)

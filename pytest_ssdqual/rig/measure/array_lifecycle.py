@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import NoReturn
 
-from pytest_ssdqual.qual.integrity.erasure import ErasedDrive, left
+from pytest_ssdqual.qual.integrity.erasure import NONE, ErasedDrive, left
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, Fill, PartialFill
 from pytest_ssdqual.qual.units import parse_size
@@ -21,7 +21,7 @@ from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS
 from pytest_ssdqual.rig.guard import label, refusals
 from pytest_ssdqual.rig.guard.refusals import DrivesGone
-from pytest_ssdqual.rig.machine.machine import CommandFailed, RigError
+from pytest_ssdqual.rig.machine.machine import CommandFailed, InvalidMeasurement, RigError
 from pytest_ssdqual.rig.machine.side_by_side import each
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import ASSUMED, Array
@@ -53,6 +53,11 @@ def build(setup: Setup, geometry: Geometry, fill: Fill, pattern: str = "") -> Ar
     setup.progress(f"{geometry}: purge", 5)
     setup.note("purging", geometry, members=[drive.identity for drive in members])
     purged = purge_all(setup, members)
+    full = [drive.name for drive in purged.values() if drive.method == NONE or drive.left]
+    if full and isinstance(fill, PartialFill):
+        raise InvalidMeasurement(
+            f"drives could not be purged, so that the rest of their range is no spare: {', '.join(full)}"
+        )
     array = _assemble(setup, geometry, members)
     with undone(partial(stop, setup, array)):
         _note_created(setup, array, fill, purge=purged)

@@ -61,7 +61,7 @@ def copied(setup: Setup, array: Array, workload: Workload, trace: Trace) -> Iter
     raw = setup.logbook.keep(f"{trace.name}.iolog.gz", gzip.compress("".join(trace.lines()).encode(), mtime=0))
     setup.note(
         "trace", array.geometry, workload=str(workload), raw=raw, sha256=trace.sha256, ios=len(placed), moved=moved,
-        begin_bytes=begin, size_bytes=size, jobs=count, left_out=sum(map(len, trace.refused.values())),
+        begin_bytes=begin, size_bytes=size, jobs=count, left_out=sum(count for _, count in trace.refused.values()),
     )  # fmt: skip
     shares = tuple(run_files.path(setup.machine, "trace") for _ in range(count))
     try:

@@ -9,7 +9,7 @@ from pytest_ssdqual.qual.integrity.stamp import Stamp
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.sampling import SCRIPT
 from pytest_ssdqual.rig.machine import scripts
-from pytest_ssdqual.rig.machine.machine import Machine
+from pytest_ssdqual.rig.machine.machine import Machine, RigError
 
 PERL, PYTHON = map(scripts.text, ("scan.pl", "scan.py"))
 #: Time of a scan beside that of its reads, and their assumed minimum rate in bytes per second.
@@ -35,7 +35,14 @@ def scan(machine: Machine, path: str, stamp: Stamp, ranges: Sequence[tuple[int, 
 
 
 def sample(machine: Machine, drive: Drive) -> tuple[ScannedRange, ...]:
-    """Read places of a drive, the same in each call."""
+    """Read places of a drive, the same in each call; none if it does not answer in time: blocks that cannot be read
+    may take half a minute each, and a purge repairs them.
+    """
     last = drive.size_bytes // PAGE_BYTES - 1
     pages = sorted({last * number // (PLACES - 1) for number in range(PLACES)})
-    return scan(machine, drive.path, Stamp(0, 0, 0), [(page * PAGE_BYTES, PAGE_BYTES) for page in pages])
+    try:
+        return scan(machine, drive.path, Stamp(0, 0, 0), [(page * PAGE_BYTES, PAGE_BYTES) for page in pages])
+    except RigError as error:
+        if error.ends_run:
+            raise
+        return ()
