@@ -101,7 +101,7 @@ def ssd_inspection(request: pytest.FixtureRequest, _ssd_inspected: InspectedBay)
     """
     from pytest_ssdqual.plugin.judging.inspection import Inspection
 
-    return Inspection(request.config.stash[RUN].qualification, _ssd_inspected, partial(keep_evidence, request))
+    return Inspection(request.config.stash[RUN].qualification, _ssd_inspected, partial(keep_evidence, request.node))
 
 
 @pytest.fixture
@@ -208,9 +208,7 @@ def ssd_intact(request: pytest.FixtureRequest, ssd_rebuild: Rebuild) -> Intact:
     """
     from pytest_ssdqual.report.evidence.integrity import of_rebuild
 
-    run = request.config.stash[QUALIFICATION]
-    evidence = of_rebuild(ssd_rebuild, protocol=run.protocol.name, acceptance=run.acceptance)
-    keep_evidence(request, evidence)
+    keep_evidence(request.node, of_rebuild(ssd_rebuild))
     return ssd_rebuild.intact
 
 
@@ -250,7 +248,7 @@ def ssd_integrity(request: pytest.FixtureRequest, _ssd_campaign: Campaign, ssd_g
     from pytest_ssdqual.plugin.searches.integrity import survive
 
     found, evidence = survive(request, _ssd_campaign, ssd_geometry)
-    keep_evidence(request, evidence)
+    keep_evidence(request.node, evidence)
     return found
 
 

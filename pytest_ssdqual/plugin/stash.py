@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,6 +26,8 @@ EVIDENCE: pytest.StashKey[list[Evidence]] = pytest.StashKey()
 SENT: pytest.StashKey[int] = pytest.StashKey()
 
 
-def keep_evidence(request: pytest.FixtureRequest, evidence: Evidence) -> None:
-    """Add evidence to that of the test that requests the fixture."""
-    request.node.stash.setdefault(EVIDENCE, []).append(evidence)
+def keep_evidence(item: pytest.Item, evidence: Evidence) -> None:
+    """Add evidence to that of a test, with the protocol of the run."""
+    protocol = item.config.stash[RUN].qualification.protocol
+    stated = replace(evidence, protocol=protocol.name, acceptance=protocol.acceptance)
+    item.stash.setdefault(EVIDENCE, []).append(stated)

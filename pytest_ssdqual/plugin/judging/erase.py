@@ -9,7 +9,7 @@ import pytest
 
 from pytest_ssdqual.plugin.judging.health import DrivesHealth
 from pytest_ssdqual.plugin.plan import applicability, needs
-from pytest_ssdqual.plugin.stash import QUALIFICATION, keep_evidence
+from pytest_ssdqual.plugin.stash import keep_evidence
 from pytest_ssdqual.qual.integrity.erasure import NONE, DiscardedTarget, ErasedDrive
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
@@ -27,7 +27,7 @@ def judge(request: pytest.FixtureRequest, campaign: Campaign, geometry: Geometry
     Skips the test if the drives or md take no discards, or no drive can be purged. ``InvalidMeasurement`` if nothing
     was found, and a drive was left out.
     """
-    setup, run, kind = campaign.setup, request.config.stash[QUALIFICATION], needs.KINDS[str(request.fixturename)]
+    setup, kind = campaign.setup, needs.KINDS[str(request.fixturename)]
     targets: Sequence[DiscardedTarget | ErasedDrive]
     if kind is StepKind.DISCARD:
         if not MdTarget(setup).abilities(geometry.level).trim:
@@ -49,9 +49,8 @@ def judge(request: pytest.FixtureRequest, campaign: Campaign, geometry: Geometry
     evidence = health.counted(
         kind.value, str(geometry), health.LOAD, findings,
         sentence=repr(judged), remarks=tuple(remark for target in targets for remark in target.remarks),
-        protocol=run.protocol.name, acceptance=run.acceptance,
         source="a drive keeps its promises about discarded and erased data (docs/integrity.md)",
         cause=Cause(Culprit.DRIVE, 0.0, findings[wrong[0]][0], wrong) if wrong else None,
     )  # fmt: skip
-    keep_evidence(request, evidence)
+    keep_evidence(request.node, evidence)
     return judged

@@ -93,11 +93,7 @@ class Inspection:
         verdict = self._judge(check)
         if verdict.answer is Answer.ABSENT:
             applicability.skip(verdict.sentence)
-        evidence = of_inspection(
-            verdict, source=f"table inspection of {found.spec.key}", protocol=found.protocol.name,
-            acceptance=found.acceptance, raw=self.bay.raw,
-        )  # fmt: skip
-        self.keep(evidence)
+        self.keep(of_inspection(verdict, source=f"table inspection of {found.spec.key}", raw=self.bay.raw))
         if verdict.answer is Answer.UNLIMITED:
             pytest.skip(f"{found.spec.name} has no limit: {verdict.sentence}")
         if verdict.answer is Answer.UNKNOWN:

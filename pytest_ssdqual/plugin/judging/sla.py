@@ -95,7 +95,6 @@ class Sla:
 
         builder = EvidenceBuilder(
             protocol=found.protocol.name,
-            acceptance=found.acceptance,
             beside=specs.load(sheet) if sheet else found.spec,
             promised=found.spec,
             rule=found.protocol.verdict,
@@ -105,7 +104,7 @@ class Sla:
         )
         return cls(
             found.spec, found.settings.inconclusive, builder,
-            partial(keep_evidence, request), reference, found.baseline,
+            partial(keep_evidence, request.node), reference, found.baseline,
             marks.promised(request.node),
             run.attributor(lambda: request.getfixturevalue("_ssd_campaign")),
             Siblings(lambda: request.getfixturevalue("_ssd_campaign")),

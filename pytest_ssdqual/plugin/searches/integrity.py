@@ -267,8 +267,7 @@ def survive(request: pytest.FixtureRequest, campaign: Campaign, geometry: Geomet
 
     found = campaign.apart(geometry, lived)
     found, raw = book.concluded(found, _options(request.config.invocation_params.args), request.node.nodeid)
-    evidence = of_survival(found, protocol=run.protocol.name, acceptance=run.acceptance, raw=raw)
-    return found, evidence
+    return found, of_survival(found, raw)
 
 
 def body_of(setup: Setup, switch: PowerSwitch | None) -> MdTarget:

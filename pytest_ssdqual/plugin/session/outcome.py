@@ -15,7 +15,7 @@ import pytest
 from pytest_ssdqual.plugin import gate
 from pytest_ssdqual.plugin.plan import marks
 from pytest_ssdqual.plugin.session.attachments import Attachments
-from pytest_ssdqual.plugin.stash import EVIDENCE, RUN, SENT
+from pytest_ssdqual.plugin.stash import EVIDENCE, RUN, SENT, keep_evidence
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.report.ci.junit import properties, section
@@ -143,10 +143,8 @@ def _shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRe
     died = caught.value if caught and isinstance(caught.value, DriveFailed) else None
     is_verdict = died is not None and report.when == "call" and _is_first(item, died)
     if died and is_verdict:
-        found = item.config.stash[RUN].qualification
-        protocol, acceptance = found.protocol.name, found.acceptance
-        new.append(health.of_failures(died.about, died.drives, protocol=protocol, acceptance=acceptance))
-        evidence.append(new[-1])
+        keep_evidence(item, health.of_failures(died.about, died.drives))
+        new.append(evidence[-1])
     elif hidden := _hidden(item, caught, report, new):
         report.__dict__.pop("wasxfail", None)
         caught, report.outcome = _caught(hidden), "failed"
