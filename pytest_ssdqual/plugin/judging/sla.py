@@ -39,7 +39,6 @@ from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.compare.baseline import Baseline, Missing
 from pytest_ssdqual.report.evidence.evidence import Evidence
-from pytest_ssdqual.rig.campaign.campaign import Campaign
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
 Measure = Callable[[Geometry, Workload], Measured]
@@ -88,7 +87,7 @@ class Sla:
 
         def reference(geometry: Geometry, workload: Workload) -> Measured:
             """Measure the reference of a promise: a cell of the test's own rounds, if they have it."""
-            campaign: Campaign = request.getfixturevalue("_ssd_campaign")
+            campaign = run.begun_campaign()
             if rounds and workload in rounds.measured:
                 return campaign.cell(geometry, rounds, workload)
             return campaign.measure(geometry, workload)
@@ -106,12 +105,12 @@ class Sla:
             found.spec, found.settings.inconclusive, builder,
             partial(keep_evidence, request.node), reference, found.baseline,
             marks.promised(request.node),
-            run.attributor(lambda: request.getfixturevalue("_ssd_campaign")),
-            Siblings(lambda: request.getfixturevalue("_ssd_campaign")),
+            run.attributor,
+            Siblings(run.begun_campaign),
             lambda judged: left_out.find(judged, found.bay.drives, run.failures, run.failed_in),
             run.budget.why if run.budget else lambda judged: "",
             partial(own_results.objection, parameters),
-            run.chain(lambda: request.getfixturevalue("_ssd_campaign")),
+            run.chain,
         )  # fmt: skip
 
     def judge(self, what: str | Judgeable, judged: Judgeable | None = None, /) -> Verdict:

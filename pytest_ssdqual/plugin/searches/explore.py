@@ -318,9 +318,7 @@ class Explore:
 
     def __init__(self, run: BayRun, campaign: Campaign, geometry: Geometry, plain: Workload, sla: Sla) -> None:
         found = run.qualification
-        if found.journal is None:
-            raise RigError("a run with --collect-only searches nothing")
-        self._run, self._campaign, self._sla, self._journal = found, campaign, sla, found.journal
+        self._run, self._campaign, self._sla, self._journal = found, campaign, sla, run.journal
         self._family = run.family
         self._drives = found.bay.drives[: geometry.width]
         self._promised = SpecPromises(found.spec, geometry, self._drives)

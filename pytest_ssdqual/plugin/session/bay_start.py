@@ -52,7 +52,6 @@ class BayStart:
     resumed: ResumedRun | None
     stack: ExitStack = field(default_factory=ExitStack)
     journal: Journal | None = None
-    channel: Channel | None = None
     opened: OpenedBay | None = None
     run: BayRun | None = None
     #: What earlier runs left behind; None: not read yet.
@@ -86,7 +85,6 @@ class BayStart:
                 self.settings, self.stack, self.ours, refuser(self.config), self.journal.transcribe(machine),
                 self.journal.note,
             )  # fmt: skip
-            self.channel = self.opened.channel
             self.run = self._run(self.opened.bay)
         return self.run
 
@@ -117,12 +115,25 @@ class BayStart:
 
     def note_begun(self) -> None:
         """Write the manifest, and the first record of this session."""
-        if self.run is None or self.channel is None:
+        if self.run is None or self.journal is None:
             raise RuntimeError("the bay was not opened")
         self.is_noted = True
-        # The facts of a resumed run are in its manifest.
-        found = [] if self.resumed else self.config.hook.pytest_ssdqual_facts(machine=self.channel)
-        self.run.note_begun({name: facts[name] for facts in found if facts for name in facts})
+        found = self.run.qualification
+        if self.resumed:  # the facts of the site are in its manifest
+            manifest = replace(
+                self.resumed.continued(found.present), expected=found.expected, budget_s=found.budget_s,
+                required_claims=found.settings.required_claims,
+            )  # fmt: skip
+        else:
+            of_site = self.config.hook.pytest_ssdqual_facts(machine=self.run.channel)
+            manifest = found.manifest(self.journal, {name: facts[name] for facts in of_site if facts for name in facts})
+        self.run.manifest = manifest
+        self.journal.write_manifest(manifest.to_record())
+        if self.resumed:
+            self.resumed.note_begun(self.journal, found.present)
+        else:
+            drives = [drive.identity for drive in found.bay.drives]
+            self.journal.note("run_started", machine=found.bay.machine, drives=drives)
 
     def _run(self, bay: Bay) -> BayRun:
         """Check what needs the drives, and fix the settings of the run."""
@@ -132,7 +143,7 @@ class BayStart:
         expected = expectation.require(qualification)
         remarks = (*remarks, *fitting.require(qualification), *sheets.remarks(qualification))
         qualification = replace(qualification, bay=replace(bay, remarks=remarks), expected=expected)
-        return BayRun(qualification, self.stack, self.channel)
+        return BayRun(qualification, self.stack, self.opened.channel if self.opened else None)
 
     def require_earlier(self, qualification: Qualification) -> tuple[str, ...]:
         """Return remarks about the run that is resumed, and about the baseline.

@@ -320,7 +320,7 @@ def _as_error(item: pytest.Item, caught: pytest.ExceptionInfo[BaseException], re
             return
         # Nothing else can be measured or recorded: skip the rest; JUnit is still written.
         if run.qualification.name:  # the other bays continue
-            run.lose(str(caught.value))
+            run.lost = run.lost or str(caught.value)
         else:
             item.session.shouldstop = str(caught.value)
     setattr(report, IS_ERROR, True)

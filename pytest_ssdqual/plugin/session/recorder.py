@@ -7,15 +7,18 @@ resumed run are corrected for all of them, and a run that has not judged all of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 
 import pytest
 
 from pytest_ssdqual.plugin import gate
 from pytest_ssdqual.plugin.fleet import xdist
 from pytest_ssdqual.plugin.plan import applicability, marks, needs
+from pytest_ssdqual.plugin.session import artefacts
+from pytest_ssdqual.plugin.session.artefacts import Artefact
 from pytest_ssdqual.plugin.session.outcome import IS_EXPECTED
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.state import BayRun
@@ -142,6 +145,7 @@ class Recorder:
         self.view: RunView | None = None
         #: Why the run folder is incomplete; empty if it is complete.
         self.incomplete = ""
+        self._artefacts: list[Artefact] = []
         self.has_tests = False
         self.is_finished = False
         self._gate = gate.of(config)
@@ -248,8 +252,10 @@ class Recorder:
                 self._add([("write_cache", caches)] if caches else ())
         of_all = replace(self.run.family, claims=planned or self.run.claims)
         self.tally = tally(self.evidence, of_all, run.protocol.verdict.confidence, run.protocol.name)
-        judged = JudgedTests(**self._gate.to_record(run.name), not_run=len(not_run))
-        self.run.note_judged(self.tally.to_record() if self.tally else None, judged)
+        if manifest := self.run.manifest:
+            judged = JudgedTests(**self._gate.to_record(run.name), not_run=len(not_run))
+            family = self.tally.to_record() if self.tally else manifest.family
+            self.run.manifest = replace(manifest, family=family, judged=judged)
         if story and self.run.manifest:
             self.view = RunView.of(replace(story, manifest=self.run.manifest.closed(utc_now(), status)))
             self._close_gate_unless_fit(self.view.verdict)
@@ -344,12 +350,29 @@ class Recorder:
         return self._gate.status(self.run.qualification.name)
 
     def finish(self, status: int) -> None:
-        """Write the last record, the manifest and the page, and seal the folder; sets ``incomplete``."""
+        """Write the last record, the manifest and the page, close what the run opened, and seal the folder.
+
+        Each step runs even if another one fails. Sets ``incomplete`` if evidence could not be written.
+        """
         self.is_finished = True
+        run, journal = self.run, self._journal
+        if journal is None or run.manifest is None:
+            run.stack.close()
+            return
+        ended = run.manifest.closed(utc_now(), status)
         try:
-            self.run.finish(status)
+            with ExitStack() as last:
+                last.callback(journal.seal)
+                last.callback(self._write_artefacts, journal.path)
+                last.callback(run.stack.close)
+                last.callback(journal.write_manifest, ended.to_record())
+                last.callback(journal.note, "run_ended", exit_status=status)
         except JournalError as error:
             self.incomplete = str(error)
+
+    def _write_artefacts(self, folder: Path) -> None:
+        found = self.run.qualification
+        self._artefacts = artefacts.write_all(folder, found.settings, alone=not found.name)
 
     def write_summary(self, reporter: pytest.TerminalReporter) -> None:
         """Print the verdict, the table, what the run left behind, and the paths."""
@@ -368,10 +391,7 @@ class Recorder:
         with suppress(OSError):
             for sentence in RunReader.read(folder).wrongs() if folder else ():
                 summary.write_line(reporter, sentence, red=True)
-        if run.page:
-            summary.write_line(reporter, f"{run.page}", yellow=bool(run.page.failed))
-        for complaint in run.complaints:
-            summary.write_line(reporter, complaint, yellow=True)
+        artefacts.tell(reporter, self._artefacts)
         if self.incomplete:
             summary.write_line(reporter, f"the run folder is not complete: {self.incomplete}", red=True)
 

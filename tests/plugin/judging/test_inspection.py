@@ -85,7 +85,7 @@ def test_a_sheet_of_other_drives_is_refused_unless_it_is_forced(inner: Inner) ->
 
 def _page(inner: Inner) -> str:
     """The page of the run."""
-    artefacts.make(inner.folder())
+    artefacts.make_page(inner.folder())
     return (inner.folder() / "report.html").read_text()
 
 
