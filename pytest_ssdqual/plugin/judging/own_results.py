@@ -5,23 +5,20 @@ A result that a test keeps for another one would be judged twice, and the other'
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-from pytest_ssdqual.plugin.plan.marks import ArrayFamily
+from pytest_ssdqual.plugin.plan.needs import SubjectOfTest
 from pytest_ssdqual.qual.measured.judgeable import Subject
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.workload.rounds import Rounds
-from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
 
 
-def objection(parameters: Mapping[str, object], judged: Subject) -> str:
-    """Return why a test with these parameters may not judge this; empty if it may."""
+def objection(about: SubjectOfTest, judged: Subject) -> str:
+    """Return why a test that is about this may not judge that; empty if it may."""
+    cells = about.rounds.measured if about.rounds else ()
     pairs = (
-        (_arrays(parameters), [_at_rest(each) for each in judged.geometries]),
-        (_workloads(parameters), list(judged.workloads)),
+        ([_at_rest(each) for each in about.geometries], [_at_rest(each) for each in judged.geometries]),
+        (about.workloads or cells, judged.workloads),
     )
     for own, found in pairs:
         foreign = [each for each in found if each not in own]
@@ -31,23 +28,6 @@ def objection(parameters: Mapping[str, object], judged: Subject) -> str:
     return ""
 
 
-def _arrays(parameters: Mapping[str, object]) -> list[Geometry]:
-    geometry, family = parameters.get("ssd_geometry"), parameters.get("_ssd_widths")
-    if isinstance(family, ArrayFamily):
-        return [_at_rest(each) for each in family.geometries]
-    return [_at_rest(geometry)] if isinstance(geometry, Geometry) else []
-
-
 def _at_rest(geometry: Geometry) -> Geometry:
     """The load during a rebuild is that of the same array."""
     return replace(geometry, rebuilding=False)
-
-
-def _workloads(parameters: Mapping[str, object]) -> list[Workload]:
-    own, workloads = parameters.get("ssd_workload"), parameters.get("ssd_workload_set")
-    rounds = parameters.get("_ssd_rounds_definition")
-    if isinstance(own, Workload):
-        return [own]
-    if isinstance(workloads, WorkloadSet):
-        return list(workloads.workloads)
-    return list(rounds.measured) if isinstance(rounds, Rounds) else []

@@ -14,7 +14,7 @@ from pytest_ssdqual.plugin.judging.attributor import Attributor
 from pytest_ssdqual.plugin.judging.chain import Chain, ChainedLimit
 from pytest_ssdqual.plugin.judging.evidence_builder import EvidenceBuilder, worst
 from pytest_ssdqual.plugin.judging.siblings import Siblings
-from pytest_ssdqual.plugin.plan import applicability, marks
+from pytest_ssdqual.plugin.plan import applicability, marks, needs
 from pytest_ssdqual.plugin.stash import RUN, keep_evidence
 from pytest_ssdqual.qual.explore.search import WorkloadSearch
 from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
@@ -35,7 +35,6 @@ from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict import ratio as comparison
 from pytest_ssdqual.qual.verdict import verdict as verdicts
 from pytest_ssdqual.qual.verdict.verdict import BaselineLimit, BaselineReference, Outcome, Verdict
-from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.compare.baseline import Baseline, Missing
 from pytest_ssdqual.report.evidence.evidence import Evidence
@@ -80,10 +79,8 @@ class Sla:
     @classmethod
     def of(cls, request: pytest.FixtureRequest) -> Sla:
         """Return the judge of the test that requests the fixture."""
-        run, parameters = request.config.stash[RUN], marks.parameters(request.node)
-        found = run.qualification
-        loop, sheet = parameters.get("_ssd_rounds_definition"), marks.published(request.node)
-        rounds = loop if isinstance(loop, Rounds) else None
+        run, about = request.config.stash[RUN], needs.subject(request.node)
+        found, rounds, sheet = run.qualification, about.rounds, marks.published(request.node)
 
         def reference(geometry: Geometry, workload: Workload) -> Measured:
             """Measure the reference of a promise: a cell of the test's own rounds, if they have it."""
@@ -98,7 +95,7 @@ class Sla:
             promised=found.spec,
             rule=found.protocol.verdict,
             family=run.family,
-            group=str(rounds or parameters.get("ssd_workload_set", "")),
+            group=str(rounds or about.series or ""),
             loop=(lambda: request.getfixturevalue("ssd_rounds")) if rounds else None,
         )
         return cls(
@@ -109,7 +106,7 @@ class Sla:
             Siblings(run.begun_campaign),
             lambda judged: left_out.find(judged, found.bay.drives, run.failures, run.failed_in),
             run.budget.why if run.budget else lambda judged: "",
-            partial(own_results.objection, parameters),
+            partial(own_results.objection, about),
             run.chain,
         )  # fmt: skip
 

@@ -6,6 +6,7 @@ A test that these drives cannot serve is skipped as a whole: a part of a method'
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import pytest
 
@@ -20,6 +21,8 @@ from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
 from pytest_ssdqual.rig.campaign.campaign_plan import StepKind
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.label import HEAD_BYTES
+
+T = TypeVar("T")
 
 #: fio's limit (REAL_MAX_JOBS in its fio.h).
 MOST_JOBS = 4096
@@ -58,6 +61,47 @@ class Need:
         return tuple(dict.fromkeys((*self.measured, *self.saturated, *cells, *self.rebuilt, *self.explored)))
 
 
+@frozen
+class SubjectOfTest:
+    """What the parameters of a test say that it is about; None for what it has none of."""
+
+    geometry: Geometry | None
+    family: ArrayFamily | None
+    workload: Workload | None
+    series: WorkloadSet | None
+    rounds: Rounds | None
+
+    @property
+    def geometries(self) -> tuple[Geometry, ...]:
+        """One array, or all widths of a sweep."""
+        if self.family:
+            return self.family.geometries
+        return (self.geometry,) if self.geometry else ()
+
+    @property
+    def workloads(self) -> tuple[Workload, ...]:
+        """The workload of the test, and those of its set."""
+        own = (self.workload,) if self.workload else ()
+        return (*own, *(self.series.workloads if self.series else ()))
+
+
+def subject(item: pytest.Item) -> SubjectOfTest:
+    """Return what a test is about."""
+    given = marks.parameters(item)
+
+    def of_kind(name: str, kind: type[T]) -> T | None:
+        value = given.get(name)
+        return value if isinstance(value, kind) else None
+
+    return SubjectOfTest(
+        of_kind("ssd_geometry", Geometry),
+        of_kind("_ssd_widths", ArrayFamily),
+        of_kind("ssd_workload", Workload),
+        of_kind("ssd_workload_set", WorkloadSet),
+        of_kind(marks.ROUNDS, Rounds),
+    )
+
+
 def of(item: pytest.Item) -> Need:
     """Return the needs of ``item``; empty if it does not use the drives."""
     names = getattr(item, "fixturenames", ())
@@ -65,28 +109,20 @@ def of(item: pytest.Item) -> Need:
         return Need()
     if "ssd_power_cuts" in names and not item.config.getoption("ssd_power_off"):
         return Need()  # skipped
-    parameters = marks.parameters(item)
-    geometry, family = parameters.get("ssd_geometry"), parameters.get("_ssd_widths")
-    workload, series = parameters.get("ssd_workload"), parameters.get("ssd_workload_set")
-    loop = parameters.get("_ssd_rounds_definition")
-    geometries = family.geometries if isinstance(family, ArrayFamily) else ()
-    if isinstance(geometry, Geometry):
-        geometries = (geometry,)
-    own = (workload,) if isinstance(workload, Workload) else ()
-    of_series = series.workloads if isinstance(series, WorkloadSet) else ()
+    about = subject(item)
+    own = (about.workload,) if about.workload else ()
     apart = ("ssd_saturation", "ssd_rebuild", "ssd_explore")
     saturated, rebuilt, explored = (own if name in names else () for name in apart)
-    measured = () if (saturated or rebuilt or explored) and "ssd_run" not in names else own
-    loops: tuple[Rounds, ...] = ()
-    if isinstance(loop, Rounds):  # single runs and workload sets are cells of the rounds
-        loops = (loop,)
-        measured = of_series = ()
+    is_apart = bool(saturated or rebuilt or explored) and "ssd_run" not in names
+    measured = about.workloads[len(own) :] if is_apart else about.workloads
+    if about.rounds:  # single runs and workload sets are cells of the rounds
+        measured = ()
     return Need(
-        geometries=geometries,
-        is_sweep=isinstance(family, ArrayFamily),
-        measured=(*measured, *of_series),
+        geometries=about.geometries,
+        is_sweep=about.family is not None,
+        measured=measured,
         saturated=saturated,
-        loops=loops,
+        loops=(about.rounds,) if about.rounds else (),
         rebuilt=rebuilt,
         explored=explored,
         kind=next((kind for name, kind in KINDS.items() if name in names), None),

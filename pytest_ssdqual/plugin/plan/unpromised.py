@@ -17,7 +17,6 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Scope
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
 
 #: The setting that has everything measured, as a configuration file has it.
 MEASURE = "ssd_measure_unpromised = true"
@@ -124,20 +123,13 @@ def claim_places(item: pytest.Item) -> Iterator[ClaimPlace]:
     """Yield what a test judges its claims on; nothing for a test that judges none, or not on arrays of its own."""
     if "ssd_sla" not in getattr(item, "fixturenames", ()) or "ssd_explore" in item.fixturenames:  # type: ignore[attr-defined]
         return
-    geometries = needs.of(item).geometries
-    parameters = marks.parameters(item)
-    series = parameters.get("ssd_workload_set")
-    workloads: Sequence[object] = (
-        series.workloads if isinstance(series, WorkloadSet) else (parameters.get("ssd_workload"),)
-    )
+    geometries, about = needs.of(item).geometries, needs.subject(item)
+    workloads = about.series.workloads if about.series else about.workloads
     for claim in sorted(marks.promised(item)) if geometries else ():
         arrays = [geometries] if claim.scope is Scope.SWEEP else [(each,) for each in geometries]
         # A set of workloads has its promise by the first of them.
         loads = workloads[:1] if claim.scope is Scope.CURVE else workloads
-        for load in loads:
-            if isinstance(load, Workload):
-                is_cell = marks.ROUNDS in parameters
-                yield from (ClaimPlace(claim, each, load, is_cell) for each in arrays)
+        yield from (ClaimPlace(claim, array, load, about.rounds is not None) for load in loads for array in arrays)
 
 
 def _named(item: pytest.Item) -> frozenset[Claim]:

@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 import pytest
 
 from pytest_ssdqual.plugin import gate
-from pytest_ssdqual.plugin.plan import marks
+from pytest_ssdqual.plugin.plan import marks, needs
 from pytest_ssdqual.plugin.session.attachments import Attachments
 from pytest_ssdqual.plugin.stash import EVIDENCE, RUN, SENT, keep_evidence
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.report.ci.junit import properties, section
 from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.report.evidence.evidence import ATTRIBUTE, Evidence, Finding, attach
@@ -256,9 +255,9 @@ def _newly_failed(item: pytest.Item) -> DriveFailed | None:
 
     The others were measured without them. A lot's plan counts them itself.
     """
-    geometry = marks.parameters(item).get("ssd_geometry")
+    geometry = needs.subject(item).geometry
     run = item.config.stash.get(RUN, None)
-    if run is None or not isinstance(geometry, Geometry) or not geometry.is_side_by_side:
+    if run is None or geometry is None or not geometry.is_side_by_side:
         return None
     if "ssd_lot" in getattr(item, "fixturenames", ()):
         return None

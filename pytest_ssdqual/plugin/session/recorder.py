@@ -28,7 +28,6 @@ from pytest_ssdqual.qual.records import plain, shallow
 from pytest_ssdqual.qual.spec.claims import Claim, Scope
 from pytest_ssdqual.qual.spec.combined import CombinedSpec
 from pytest_ssdqual.qual.spec.spec import Spec
-from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
 from pytest_ssdqual.report.ci import junit
 from pytest_ssdqual.report.evidence.evidence import EXPECTED, Evidence, Finding, carried_by
 from pytest_ssdqual.report.evidence.multiplicity import ClaimTally, properties, tally
@@ -66,8 +65,8 @@ def count(items: Iterable[pytest.Item]) -> int:
 def _each(item: pytest.Item) -> int:
     """Return the number of verdicts of a test on one array or drive."""
     scopes = [claim.scope for claim in marks.own_claims(item)]
-    series = marks.parameters(item).get("ssd_workload_set")
-    workloads = len(series.workloads) if isinstance(series, WorkloadSet) else 1
+    series = needs.subject(item).series
+    workloads = len(series.workloads) if series else 1
     return sum(1 if scope is Scope.CURVE else workloads for scope in scopes) or 1
 
 
