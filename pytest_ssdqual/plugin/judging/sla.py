@@ -9,12 +9,13 @@ from typing import NoReturn
 
 import pytest
 
-from pytest_ssdqual.plugin.judging import left_out, own_results
+from pytest_ssdqual.plugin.judging import left_out
 from pytest_ssdqual.plugin.judging.attributor import Attributor
 from pytest_ssdqual.plugin.judging.chain import Chain, ChainedLimit
 from pytest_ssdqual.plugin.judging.evidence_builder import EvidenceBuilder, worst
 from pytest_ssdqual.plugin.judging.siblings import Siblings
 from pytest_ssdqual.plugin.plan import applicability, marks, needs
+from pytest_ssdqual.plugin.plan.needs import SubjectOfTest
 from pytest_ssdqual.plugin.stash import RUN, keep_evidence
 from pytest_ssdqual.qual.explore.search import WorkloadSearch
 from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
@@ -22,6 +23,7 @@ from pytest_ssdqual.qual.measured.left_out import LeftOutDrive, describe
 from pytest_ssdqual.qual.measured.references import PredictedRun
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.sweep import Sweep
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec as specs
 from pytest_ssdqual.qual.spec.claims import OF_ARRAYS, OF_GROWTH, Claim, Direction, Limit, Scope
@@ -106,7 +108,7 @@ class Sla:
             Siblings(run.begun_campaign),
             lambda judged: left_out.find(judged, found.bay.drives, run.failures, run.failed_in),
             run.budget.why if run.budget else lambda judged: "",
-            partial(own_results.objection, about),
+            partial(_not_its_own, about),
             run.chain,
         )  # fmt: skip
 
@@ -366,6 +368,29 @@ class Sla:
         subject, estimate = worst(claim, found)
         by = f" by drive {subject.drive}" if subject.drive else ""
         pytest.skip(f"measured {estimate}{by}; {why}")
+
+
+def _not_its_own(about: SubjectOfTest, judged: Subject) -> str:
+    """Return why a test may not judge this, which its own fixtures have not measured; empty if it may.
+
+    A result that a test keeps for another one would be judged twice, and the other's own never, with two verdicts.
+    """
+    cells = about.rounds.measured if about.rounds else ()
+    pairs = (
+        (list(map(_at_rest, about.geometries)), list(map(_at_rest, judged.geometries))),
+        (about.workloads or cells, judged.workloads),
+    )
+    for own, found in pairs:
+        foreign = [each for each in found if each not in own]
+        if own and foreign:
+            judged_and_own = f"the test judges a result of {named(foreign, 1)}, but its parameter is {named(own, 3)}"
+            return f"{judged_and_own}: judge what its own fixtures measured"
+    return ""
+
+
+def _at_rest(geometry: Geometry) -> Geometry:
+    """The load during a rebuild is that of the same array."""
+    return replace(geometry, rebuilding=False)
 
 
 def _in_doubt(verdict: Verdict, doubt: str) -> Verdict:
