@@ -39,7 +39,7 @@ def start(
     ``LabFailed`` if it did not come up.
     """
     from pytest_ssdqual.lab.drives import shelf
-    from pytest_ssdqual.lab.host import architecture, cache_directory, require, to_boot
+    from pytest_ssdqual.lab.host import TO_BOOT, cache_directory, require
     from pytest_ssdqual.lab.image.image import ensure
     from pytest_ssdqual.lab.kvm import accelerator
     from pytest_ssdqual.lab.vm import boot
@@ -47,9 +47,8 @@ def start(
     drives = shelf(
         count, iops=iops, bytes_per_s=bytes_per_s, size_bytes=size_bytes, latency_ns=latency_ns, first=first, slow=slow
     )
-    row = architecture()
-    require(to_boot(row))
+    require(TO_BOOT)
     place = cache or cache_directory()
     image = ensure(place, say, release=release)
-    with boot(image, drives, accelerator=accelerator(row, image, place), say=say) as machine:
+    with boot(image, drives, accelerator=accelerator(image, place), say=say) as machine:
         yield machine

@@ -27,7 +27,6 @@ from pytest_ssdqual.lab.drives import (
     throttle_options,
 )
 from pytest_ssdqual.lab.faults import EVERYTHING, WRITES, QmpCommand, RequestKind, Warned
-from pytest_ssdqual.lab.host import architecture, require, to_boot
 from pytest_ssdqual.lab.image.image import Image, Say
 from pytest_ssdqual.lab.qemu_args import Hardware, qemu_argv, root_file
 from pytest_ssdqual.lab.qmp import Qmp, QmpError
@@ -310,10 +309,8 @@ def boot(
     """Boot a machine with these drives; remove it, with all its files, when the block is left.
 
     Call it from a thread that outlives the machine: the kernel kills QEMU when that thread ends, so that QEMU does not
-        outlive a killed controller. Raises ``LabUnavailable`` or ``LabFailed``.
+        outlive a killed controller. Raises ``LabFailed``.
     """
-    row = architecture()
-    require(to_boot(row))
     with ExitStack() as stack:
         kept_bytes = sum(0 if drive.latency_ns else drive.size_bytes for drive in drives)
         kept_bytes += image.root.stat().st_size if image.root else 0
@@ -323,7 +320,7 @@ def boot(
             shutil.copyfile(image.root, root_file(directory))
         identity = directory / "identity"
         key = _new_key(identity)
-        hardware = Hardware(row, image, accelerator, directory, key, tuple(drives), memory_mib=memory_mib)
+        hardware = Hardware(image, accelerator, directory, key, tuple(drives), memory_mib=memory_mib)
         machine = Vm(hardware, identity)
         stack.callback(machine.stop)
         say(f"the lab: booting {len(drives)} emulated drives ({accelerator})")

@@ -7,13 +7,11 @@ import pytest
 
 from pytest_ssdqual.lab import vm
 from pytest_ssdqual.lab.drives import shelf
-from pytest_ssdqual.lab.host import ARCHITECTURES
 from pytest_ssdqual.lab.image.image import Image
 from pytest_ssdqual.lab.qemu_args import Hardware
 from pytest_ssdqual.lab.vm import LabFailed, Reach, Vm
 
 HARDWARE = Hardware(
-    architecture=ARCHITECTURES[0],
     image=Image(Path("/cache/kernel"), Path("/cache/initrd")),
     accelerator="tcg",
     directory=Path("/scratch"),

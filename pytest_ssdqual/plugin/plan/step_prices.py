@@ -243,7 +243,7 @@ class Prices:
     def later_visit(
         self, bare: Geometry, steps: Sequence[CampaignStep], rule: VisitRule, number: int
     ) -> tuple[StepCost, StepCost]:
-        """Return the costs of visit ``number``, counted from 0, of the array of ``steps``: its preparation, its cells."""
+        """Return the costs of visit ``number``, counted from 0, of the array of ``steps``: preparation and cells."""
         geometry, workloads = steps[0].geometry, [each.what for each in steps if isinstance(each.what, Workload)]
         prepared = self.of(Assemble(geometry)).least
         if self.protocol.conditions_drives:
