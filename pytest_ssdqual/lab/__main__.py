@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from pytest_ssdqual.lab import start
-from pytest_ssdqual.lab.drives import check_count
+from pytest_ssdqual.lab.drives import check_count, shelf
 from pytest_ssdqual.lab.host import LabUnavailable, cache_directory
 from pytest_ssdqual.lab.image.image import ensure
 from pytest_ssdqual.lab.image.release import named
@@ -42,8 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.build_only:
             print(ensure(cache_directory(), _say, release=options.release).initrd.parent)
         else:
-            speed = {"iops": options.iops, "latency_ns": options.latency}
-            with start(options.drives, **speed, release=options.release, say=_say) as machine:
+            drives = shelf(options.drives, iops=options.iops, latency_ns=options.latency)
+            with start(drives, release=options.release, say=_say) as machine:
                 _open_shell(machine)
     except (LabUnavailable, LabFailed) as error:
         print(error, file=sys.stderr)

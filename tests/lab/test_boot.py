@@ -149,7 +149,11 @@ def test_reset_and_power_cut_keep_what_is_on_the_drives(vm: Vm) -> None:
     ask(vm.ssh, f"blkdiscard {drive}")
 
 
-OWNER = "import sys, time, pytest_ssdqual.lab as lab\nwith lab.start(1): time.sleep(600)"
+OWNER = """
+import sys, time, pytest_ssdqual.lab as lab
+from pytest_ssdqual.lab.drives import shelf
+with lab.start(shelf(1)): time.sleep(600)
+"""
 
 
 def test_a_killed_owner_takes_its_machine_along() -> None:

@@ -407,11 +407,13 @@ def where(settings: Settings, stack: ExitStack) -> tuple[ssh.SshTarget | None, t
 
 def _boot_lab(devices: Devices, count: int, stack: ExitStack) -> tuple[ssh.SshTarget, tuple[str, ...], PowerSwitch]:
     from pytest_ssdqual import lab
+    from pytest_ssdqual.lab.drives import shelf
     from pytest_ssdqual.lab.host import LabUnavailable
     from pytest_ssdqual.lab.vm import LabFailed
 
     with usage_error(LabUnavailable, LabFailed):
-        booted = stack.enter_context(lab.start(count, first=devices.first, slow=devices.slow, release=devices.release))
+        drives = shelf(count, first=devices.first, slow=devices.slow)
+        booted = stack.enter_context(lab.start(drives, release=devices.release))
     reach = booted.ssh
     target = ssh.SshTarget(
         f"{reach.user}@{reach.host}", (*reach.options, "-p", str(reach.port), "-i", str(reach.identity)), name="lab"
