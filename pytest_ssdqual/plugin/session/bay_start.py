@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pytest
 
 from pytest_ssdqual.plugin.bay import expectation, fitting, sheets
-from pytest_ssdqual.plugin.bay.bay import Bay, OpenedBay, clear, open_bay, planned_bay
+from pytest_ssdqual.plugin.bay.bay import Bay, BayOpener, OpenedBay
 from pytest_ssdqual.plugin.options.settings import Settings
 from pytest_ssdqual.plugin.options.values import usage_error
 from pytest_ssdqual.plugin.session import resume
@@ -70,7 +69,7 @@ class BayStart:
 
     def planned(self) -> BayRun:
         """Return the state of a run that only collects."""
-        bay = planned_bay(self.settings, self.stack, self.ours, refuser(self.config))
+        bay = self.opener.planned()
         return self._run(replace(bay, remarks=(*bay.remarks, *self._remarks_of_caches(bay))))
 
     def open(self, create: Callable[[], Journal]) -> BayRun:
@@ -81,10 +80,7 @@ class BayStart:
         self.journal = resume.opened(self.config, self.resumed, create)
         with self._noted_if_refused():
             machine = self.settings.devices.machine
-            self.opened = open_bay(
-                self.settings, self.stack, self.ours, refuser(self.config), self.journal.transcribe(machine),
-                self.journal.note,
-            )  # fmt: skip
+            self.opened = self.opener.open(self.journal.transcribe(machine), self.journal.note)
             self.run = self._run(self.opened.bay)
         return self.run
 
@@ -102,7 +98,7 @@ class BayStart:
             return self.run
         with self._noted_if_refused():
             if self.opened.has_leftovers:
-                bay = clear(self.opened, self.settings, self.ours, refuser(self.config), self.journal.note)
+                bay = self.opener.clear(self.opened, self.journal.note)
             restored = self._restore_caches(bay, self.opened.channel, self.journal)
             self.run = self._run(replace(bay, remarks=(*bay.remarks, *restored, *self._remarks_of_caches(bay))))
         return self.run
@@ -164,9 +160,16 @@ class BayStart:
             self.baseline, self.name, sources=given.sources,
         )  # fmt: skip
 
-    def ours(self) -> frozenset[str]:
-        """Return the UUIDs of arrays that earlier runs left behind."""
-        return frozenset(array.uuid for array in self._left().arrays)
+    @property
+    def opener(self) -> BayOpener:
+        """Opens the bay."""
+        hook = self.config.hook.pytest_ssdqual_refuse_drive
+        return BayOpener(
+            self.settings,
+            self.stack,
+            ours=lambda: frozenset(array.uuid for array in self._left().arrays),
+            refuse=lambda drive: [why for why in hook(drive=drive) if why],
+        )
 
     def _left(self) -> LeftBehind:
         if self.left is None:
@@ -261,7 +264,3 @@ def _require_baseline(run: Qualification) -> tuple[str, ...]:
     if found:
         raise pytest.UsageError("--ssd-baseline: " + "\n--ssd-baseline: ".join(found))
     return tuple(baseline.remarks(run.present)) if baseline else ()
-
-
-def refuser(config: pytest.Config) -> Callable[[Any], list[str]]:
-    return lambda drive: [why for why in config.hook.pytest_ssdqual_refuse_drive(drive=drive) if why]

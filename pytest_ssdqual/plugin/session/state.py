@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import pytest
 
+from pytest_ssdqual.plugin.bay.bay import connected
 from pytest_ssdqual.plugin.judging.attributor import Attributor
 from pytest_ssdqual.plugin.judging.chain import Chain
 from pytest_ssdqual.plugin.judging.siblings import Siblings
@@ -221,9 +222,7 @@ class BayRun:
         if self.channel:
             return self.channel
         bay = self.qualification.bay
-        channel = bay.connect(self.journal.transcribe(bay.machine))
-        stack.callback(channel.close)
-        return channel
+        return connected(bay.target, stack, self.journal.transcribe(bay.machine))
 
     @contextmanager
     def campaign(
