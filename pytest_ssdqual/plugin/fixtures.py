@@ -69,19 +69,10 @@ def _ssd_rounds_definition() -> Rounds | None:
 @pytest.fixture(scope="session")
 def _ssd_campaign(pytestconfig: pytest.Config) -> Iterator[Campaign]:
     """The machine under test with its drives leased to this run; all other fixtures use it."""
-    from pytest_ssdqual.plugin.watch import observers
-    from pytest_ssdqual.rig.observe.live_stats import Live
-
-    run, plugins = pytestconfig.stash[RUN], pytestconfig.pluginmanager
-    # "worker-events" on xdist's workers.
-    take = next(
-        found for name in ("controller", "worker-events") if (found := plugins.get_plugin(f"ssdqual-{name}"))
-    ).take
-    with run.campaign(
-        observers.begun(take),
-        observers.looked(take),
-        lambda machine: Live(take, getattr(machine, "line_process", None), run.glance_s),
-    ) as campaign:
+    plugins = pytestconfig.pluginmanager
+    # The latter on xdist's workers.
+    observer = plugins.get_plugin("ssdqual-controller") or plugins.get_plugin("ssdqual-worker-events")
+    with pytestconfig.stash[RUN].campaign(observer.take) as campaign:
         yield campaign
 
 

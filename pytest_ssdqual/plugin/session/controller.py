@@ -112,7 +112,7 @@ def _register_controller(config: pytest.Config, controller: SessionController) -
 
 def _register_worker(config: pytest.Config, run: BayRun) -> None:
     xdist.take_time_to_end(config)
-    config.pluginmanager.register(WorkerEvents(run.qualification, run.forecast), "ssdqual-worker-events")
+    config.pluginmanager.register(WorkerEvents(run), "ssdqual-worker-events")
     worker = BayWorker(run) if run.qualification.name else Worker()
     config.pluginmanager.register(worker, "ssdqual-worker")
 
@@ -171,16 +171,15 @@ def plan(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
 def _require_time(run: BayRun, items: Sequence[pytest.Item]) -> None:
     """Raise ``pytest.UsageError`` if pytest-timeout would end a test before the longest step of the plan has ended."""
     limit = other_plugins.shortest_limit(marks.selected(items))
-    found = run.forecast() if limit else None
+    found = run.forecast if limit else None
     if limit and found and (why := limit.objection(found.longest_s)):
         raise pytest.UsageError(why)
 
 
 def _require_possible(config: pytest.Config, run: BayRun) -> None:
     """Raise ``pytest.UsageError`` if the sheet says that the run would take days and end in errors."""
-    forecast = None if config.option.collectonly else run.forecast()
-    if forecast and forecast.impossible:
-        raise pytest.UsageError("; ".join(forecast.impossible))
+    if not config.option.collectonly and run.forecast and run.forecast.impossible:
+        raise pytest.UsageError("; ".join(run.forecast.impossible))
 
 
 def _require_limits(run: Qualification, items: Sequence[pytest.Item]) -> None:
@@ -256,7 +255,7 @@ def tell_plan(config: pytest.Config) -> list[str]:
     other protocols would take.
     """
     run = config.stash[RUN]
-    found = run.forecast()
+    found = run.forecast
     compared = run.comparison() if found and config.option.collectonly and config.get_verbosity() > 0 else ()
     skipped = config.stash.get(SKIPPED, []) if config.option.collectonly else []
     without_limit = run.unpromised.sentence
@@ -282,10 +281,10 @@ class SessionController:
         self,
         config: pytest.Config,
         runs: Sequence[BayRun],
-        page: LivePageFeed | None = None,
-        fleet: FleetRun | None = None,
-        folder: Path | None = None,
-        notifier: Notifier | None = None,
+        page: LivePageFeed | None,
+        fleet: FleetRun | None,
+        folder: Path | None,
+        notifier: Notifier | None,
     ) -> None:
         self._config = config
         self._notifier = notifier

@@ -24,6 +24,7 @@ from pytest_ssdqual.plugin.plan.stopping import ClaimsByMeasurement, Promises
 from pytest_ssdqual.plugin.plan.unpromised import Unpromised
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.stop import unless_lost
+from pytest_ssdqual.qual.progress_events import Begun, Looked, News
 from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.spec import protocol as protocols
 from pytest_ssdqual.qual.spec.claims import Claim
@@ -45,9 +46,9 @@ from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.guard.lease import Note, Terms
 from pytest_ssdqual.rig.health import health
 from pytest_ssdqual.rig.machine.channel import Channel
-from pytest_ssdqual.rig.machine.machine import Machine, RigError
+from pytest_ssdqual.rig.machine.machine import RigError
 from pytest_ssdqual.rig.md import driver
-from pytest_ssdqual.rig.measure.session import LoadChoice, Looked, Progress, Setup, unlimited
+from pytest_ssdqual.rig.measure.session import LoadChoice, Progress, Setup, unlimited
 from pytest_ssdqual.rig.observe.live_stats import Live
 
 
@@ -76,8 +77,6 @@ class BayRun:
     budget: KeptBudget | None = None
     #: Number of claims that the run planned when it began.
     claims: int = 1
-    #: Planned duration in seconds; None: not computed yet.
-    planned_s: float | None = None
     _campaign: Campaign | None = None
     #: Why this bay of several cannot measure or record any more; empty if it can.
     lost: str = ""
@@ -143,13 +142,11 @@ class BayRun:
         left_out = set(fitted.left_out)
         self.steps = tuple(each for each in self.steps if each not in left_out)
         over_s = time.monotonic() + budget_s - spent_s
-        self.budget = KeptBudget(fitted, prices, time.monotonic, over_s)
-        if found.resumed:
-            of_budget = (each for each in found.resumed.past.records if each.kind == budget.SPENT)
-            self.budget.ended |= {str(each.facts.get("step")) for each in of_budget}
-        if found.journal:
-            self.budget.note = found.journal.note
-            found.journal.note("budget", spent_s=spent_s, **fitted.to_record())
+        of_budget = found.resumed.past.story.of(budget.SPENT) if found.resumed else ()
+        ended = {str(each.facts.get("step")) for each in of_budget}
+        note = found.journal.note if found.journal else budget.note_nothing
+        self.budget = KeptBudget(fitted, prices, time.monotonic, over_s, ended, note)
+        note("budget", spent_s=spent_s, **fitted.to_record())
 
     def _refuse_budget(self, budget_s: float, missing: Steps, prices: Prices) -> NoReturn:
         least_s = picking.least_of(missing, prices)
@@ -160,16 +157,15 @@ class BayRun:
             f"one needs {least}, with what has to be done before it"
         )
 
+    @cached_property
     def forecast(self) -> PrintedPlan | None:
-        """Return the plan with its costs; None if there is nothing to measure."""
+        """The plan with its costs; None if there is nothing to measure."""
         found, kept = self.qualification, self.budget
         wanted = order.missing(self.steps, found.memory)
         if not wanted and not (kept and kept.fitted.left_out):
             return None
-        printed = self._predict(wanted, found.protocol)
-        self.planned_s = printed.seconds
         return replace(
-            printed,
+            self._predict(wanted, found.protocol),
             is_expected=found.expected is not None,
             unused=stopping.unused(self.declared, found.spec, found.sources),
             without_limit=self.unpromised.sentence,
@@ -225,20 +221,17 @@ class BayRun:
         return connected(bay.target, stack, self.journal.transcribe(bay.machine))
 
     @contextmanager
-    def campaign(
-        self, progress: Progress, looked: Looked | None = None, watch: Callable[[Machine], Live] | None = None
-    ) -> Iterator[Campaign]:
-        """Lease the drives and read their health; release them when the block is left."""
+    def campaign(self, take: Callable[[News], None]) -> Iterator[Campaign]:
+        """Lease the drives and read their health; release them when the block is left. ``take`` gets all progress."""
         if self.qualification.settings.read_only:
             raise RigError("a run with --ssd-read-only measures nothing, and takes no lease")
         found = self.qualification
         with ExitStack() as stack:
             channel = self.connected(stack)
             driver.require(channel, {step.geometry.level for step in self.steps})
-            live = watch(channel) if watch else None
-            if live:
-                stack.callback(live.close)
-            setup = self._setup(channel, stack, progress, looked, live)
+            live = Live(take, getattr(channel, "line_process", None), self.glance_s)
+            stack.callback(live.close)
+            setup = self._setup(channel, stack, live, take)
             self._campaign = campaign = Campaign(
                 setup,
                 CampaignPlan.of(self.steps, found.protocol),
@@ -264,11 +257,13 @@ class BayRun:
         limit = chain.of_spec if chain else found.spec.limit
         return Promises(found.spec, found.protocol, self.asked, self.family, predicted, limit)
 
-    def _setup(
-        self, channel: Channel, stack: ExitStack, progress: Progress, looked: Looked | None, live: Live | None
-    ) -> Setup:
+    def _setup(self, channel: Channel, stack: ExitStack, live: Live, take: Callable[[News], None]) -> Setup:
         """Lease the drives, and return what all measurements need; ``stack`` gives the drives back as they were."""
         found = self.qualification
+
+        def progress(what: str, seconds: float) -> None:
+            take(Begun(what, seconds))
+
         terms, unchecked = self._terms(progress), found.settings.unchecked
         held = HeldDrives(channel, found.bay.drives, found.bay.contents, terms, unchecked)
         stack.callback(unless_lost, held.release)
@@ -282,7 +277,7 @@ class BayRun:
             logbook=self.journal,
             machine_id=found.bay.facts.get("machine_id", ""),
             progress=progress,
-            looked=looked,
+            looked=lambda sentence: take(Looked(sentence)),
             live=live,
             failures=self.failures,
             caches=caches,
@@ -303,7 +298,7 @@ class BayRun:
 
     def _terms(self, progress: Progress) -> Terms:
         """Return the terms of the lease."""
-        note = Note.of_this_process(called(self.journal.path), self.planned_s)
+        note = Note.of_this_process(called(self.journal.path), self.forecast.seconds if self.forecast else None)
         wait_s = self.qualification.settings.wait_s
         return Terms(note, wait_s, waiting=lambda reason, left_s: progress(f"waiting: {reason}", left_s))
 
