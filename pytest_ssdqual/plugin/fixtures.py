@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -71,7 +71,7 @@ def _ssd_campaign(pytestconfig: pytest.Config) -> Iterator[Campaign]:
     """The machine under test with its drives leased to this run; all other fixtures use it."""
     plugins = pytestconfig.pluginmanager
     # The latter on xdist's workers.
-    observer = plugins.get_plugin("ssdqual-controller") or plugins.get_plugin("ssdqual-worker-events")
+    observer: Any = plugins.get_plugin("ssdqual-controller") or plugins.get_plugin("ssdqual-worker-events")
     with pytestconfig.stash[RUN].campaign(observer.take) as campaign:
         yield campaign
 
@@ -272,9 +272,9 @@ def ssd_discard(request: pytest.FixtureRequest, _ssd_campaign: Campaign, ssd_geo
 
     Needs the mark ``ssd_array``, also with arrays; the test is ``assert ssd_discard``.
     """
-    from pytest_ssdqual.plugin.judging import erase
+    from pytest_ssdqual.plugin.judging import read_back
 
-    return erase.judge(request, _ssd_campaign, ssd_geometry)
+    return read_back.judge_erased(request, _ssd_campaign, ssd_geometry)
 
 
 @pytest.fixture
@@ -283,9 +283,9 @@ def ssd_erasure(request: pytest.FixtureRequest, _ssd_campaign: Campaign, ssd_geo
 
     Needs the mark ``ssd_array("drive")``; the test is ``assert ssd_erasure``.
     """
-    from pytest_ssdqual.plugin.judging import erase
+    from pytest_ssdqual.plugin.judging import read_back
 
-    return erase.judge(request, _ssd_campaign, ssd_geometry)
+    return read_back.judge_erased(request, _ssd_campaign, ssd_geometry)
 
 
 @pytest.fixture

@@ -152,12 +152,12 @@ class BayStart:
     def qualified(self, bay: Bay) -> Qualification:
         """Return the settings of a run on these drives; ``pytest.UsageError`` if the sheets are not for them."""
         settings = self.settings
-        given = sheets.assigned(
+        spec, sources = sheets.assigned(
             settings.specs, bay, is_lab=settings.devices.lab is not None, is_of_several=settings.is_of_several
         )
         return Qualification(
-            settings, self.protocol, given.spec.on(self.protocol.striping), bay, self.journal, self.resumed,
-            self.baseline, self.name, sources=given.sources,
+            settings, self.protocol, spec.on(self.protocol.striping), bay, self.journal, self.resumed, self.baseline,
+            self.name, sources=sources,
         )  # fmt: skip
 
     @property

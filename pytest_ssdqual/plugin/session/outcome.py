@@ -179,9 +179,7 @@ def _explain(
         _say(report, failed[-1])
         _begin(report, failed[-1])
         evidence: list[Evidence] = item.stash.get(EVIDENCE, [])
-        add_section = getattr(report.longrepr, "addsection", None)
-        if add_section is not None:
-            add_section("evidence", section(evidence))
+        _add_section(report, evidence)
     elif _is_of_plugin(item, caught):
         setattr(report, IS_ERROR, True)
 
@@ -306,6 +304,11 @@ def _as_verdict(
     if raised and raised.value is not caught.value and isinstance(raised.value, RigError):
         others.append(str(raised.value))
     _say(report, "; ".join((evidence[-1].sentence, *others)))
+    _add_section(report, evidence)
+
+
+def _add_section(report: pytest.TestReport, evidence: Sequence[Evidence]) -> None:
+    """Let the text of a failure end with the evidence, unless another plugin made the text."""
     add_section = getattr(report.longrepr, "addsection", None)
     if add_section is not None:
         add_section("evidence", section(evidence))

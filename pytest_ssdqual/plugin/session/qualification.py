@@ -140,7 +140,7 @@ class Qualification:
 
         ``glance_s`` is the period of live statistics.
         """
-        journal = str(self.journal and self.journal.path)
+        journal = str(self.journal.path) if self.journal else ""
         baseline = str(self.baseline.folder) if self.baseline else ""
         known = {"journal": journal, "resumed": bool(self.resumed), "baseline": baseline, "name": self.name}
         known |= {"run_root": str(self.settings.run_root), "protocol": self.settings.protocol, "glance_s": glance_s}

@@ -76,19 +76,18 @@ def join(config: pytest.Config, worker_data: Mapping[str, Any]) -> BayRun:
     leave_ending_to_controller(ending)
     worker = os.environ.get("PYTEST_XDIST_WORKER", "worker")
     protocol = protocols.load(settings.protocol)
-    given = sheets.assigned(worker_data["specs"], bay, is_lab=worker_data["is_lab"], is_of_several=True)
-    spec, sources = given.spec.on(protocol.striping), given.sources
-    if worker_data["journal"] == "None":
-        found = Qualification(settings, protocol, spec, bay, None, name=worker_data["name"], sources=sources)
-        return BayRun(found, ExitStack())
-    folder = Path(worker_data["journal"])
-    baseline = Baseline.read(Path(worker_data["baseline"])) if worker_data.get("baseline") else None
-    resume.claim(config, folder, worker)
-    journal = Journal.open(folder, worker)
-    resumed = ResumedRun.of(Past.read(folder)) if worker_data["resumed"] else None
-    if resumed:
+    spec, sources = sheets.assigned(worker_data["specs"], bay, is_lab=worker_data["is_lab"], is_of_several=True)
+    journal = resumed = None
+    baseline = Baseline.read(Path(worker_data["baseline"])) if worker_data["baseline"] else None
+    if worker_data["journal"]:
+        folder = Path(worker_data["journal"])
+        resume.claim(config, folder, worker)
+        journal = Journal.open(folder, worker)
+        resumed = ResumedRun.of(Past.read(folder)) if worker_data["resumed"] else None
+    if journal and resumed:
         resumed.note_in(journal)
     found = Qualification(
-        settings, protocol, spec, bay, journal, resumed, baseline, worker_data["name"], sources=sources
-    )
+        settings, protocol, spec.on(protocol.striping), bay, journal, resumed, baseline, worker_data["name"],
+        sources=sources,
+    )  # fmt: skip
     return BayRun(found, ExitStack(), glance_s=worker_data["glance_s"])

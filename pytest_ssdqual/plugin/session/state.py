@@ -16,7 +16,7 @@ from pytest_ssdqual.plugin.bay.bay import connected
 from pytest_ssdqual.plugin.judging.attributor import Attributor
 from pytest_ssdqual.plugin.judging.chain import Chain
 from pytest_ssdqual.plugin.judging.siblings import Siblings
-from pytest_ssdqual.plugin.plan import budget, forecast, order, picking, stopping, unpromised
+from pytest_ssdqual.plugin.plan import budget, forecast, order, stopping, unpromised
 from pytest_ssdqual.plugin.plan.budget import KeptBudget
 from pytest_ssdqual.plugin.plan.order import Steps
 from pytest_ssdqual.plugin.plan.step_prices import Prices
@@ -134,7 +134,7 @@ class BayRun:
         found = self.qualification
         missing = order.missing(self.steps, found.memory)
         prices = Prices(found.protocol, found.spec, self._drive_bytes, stopping.tails(self.asked, found.spec))
-        fitted = picking.fit(max(0.0, budget_s - spent_s), missing, prices)
+        fitted = budget.fit(max(0.0, budget_s - spent_s), missing, prices)
         is_worker = self.channel is None and found.journal is not None
         if not (fitted.measured or found.resumed or is_worker) and fitted.left_out:
             self._refuse_budget(budget_s, missing, prices)
@@ -149,7 +149,7 @@ class BayRun:
         note("budget", spent_s=spent_s, **fitted.to_record())
 
     def _refuse_budget(self, budget_s: float, missing: Steps, prices: Prices) -> NoReturn:
-        least_s = picking.least_of(missing, prices)
+        least_s = budget.least_of(missing, prices)
         unit_s = 60 if least_s < 3600 else 360  # a time that its text does not round down
         least = format_duration(unit_s * math.ceil(least_s / unit_s))
         raise pytest.UsageError(
