@@ -124,8 +124,8 @@ class Settings:
         return "error" if acceptance else "warn"
 
 
-def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings | None:
-    """Return the settings, or None in a run without drives; raise ``pytest.UsageError`` for a wrong value.
+def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings:
+    """Return the settings; raise ``pytest.UsageError`` for a wrong value, and without drives.
 
     ``bays`` replaces the bays of the command line.
     """
@@ -138,7 +138,9 @@ def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings |
         for name in NEED_DEVICES:
             if config.getoption(name):
                 raise pytest.UsageError(f"{_option(name)} needs drives: add --ssd-devices or --ssd-bays")
-        return None
+        raise pytest.UsageError(
+            "name the drives: ssdqual doctor --devices=WHERE, or pytest --ssd-doctor with --ssd-devices or --ssd-bays"
+        )
     # Fixtures would prepare and measure the drives, and no test would judge them.
     if config.option.setuponly and not config.option.collectonly:
         raise pytest.UsageError(

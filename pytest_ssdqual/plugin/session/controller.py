@@ -64,57 +64,58 @@ def configure(config: pytest.Config) -> None:
         raise pytest.UsageError(NOT_INVITED)
     try:
         if worker_data is None:
-            arguments.require(config)
-        notified, stall_s = (receivers(config), notify_stall_s(config)) if worker_data is None else ([], 0.0)
-        page = live_page.opened(config) if worker_data is None else None
-        found = join(config, worker_data) if worker_data is not None else begin(config)
+            _control(config)
+        else:
+            _work(config, join(config, worker_data))
     except pytest.UsageError as error:  # it may quote a drive, a tool or a file
         raise pytest.UsageError(safe_text.lines(str(error), SENTENCE_CHARACTERS)) from error
     except KeyboardInterrupt:  # pytest itself prints nothing this early
         if worker_data is not None:  # on a worker the run has begun
             raise
         pytest.exit(STOPPED, returncode=pytest.ExitCode.INTERRUPTED)
-    if found is None:
-        return
-    runs, fleet = ((found,), None) if isinstance(found, BayRun) else (found.runs, found)
-    for run in runs:
-        config.add_cleanup(run.stack.close)
-    folder = _folder(runs, fleet)
-    first = runs[0].qualification
-    attachments.register(config, folder, paged=first.settings.page)
-    if fleet is None:
-        config.stash[QUALIFICATION], config.stash[RUN] = first, runs[0]
-    if worker_data is None:
-        judged = [run.qualification for run in runs]
-        watched = LivePageFeed(page, judged, folder) if page else None
-        is_real = not config.option.collectonly
-        notifier = Notifier(config, notified, judged, folder, stall_s) if is_real else None
-        xdist.register(config, runs)
-        _register_controller(config, SessionController(config, runs, watched, fleet, folder, notifier))
-    else:
-        _register_worker(config, runs[0])
 
 
-def _folder(runs: Sequence[BayRun], fleet: FleetRun | None) -> Path | None:
-    """Return the folder of the run or of the fleet; None if nothing is recorded."""
+def _control(config: pytest.Config) -> None:
+    """Begin the run, and register the hooks of the controller."""
+    arguments.require(config)
+    notified, stall_s = receivers(config), notify_stall_s(config)
+    page = live_page.opened(config)
+    runs, fleet = begin(config)
+    judged = [run.qualification for run in runs]
+    journal = judged[0].journal
+    folder = journal.path if journal else None
     if fleet:
-        return fleet.path
-    journal = runs[0].qualification.journal
-    return journal.path if journal else None
-
-
-def _register_controller(config: pytest.Config, controller: SessionController) -> None:
+        folder = fleet.path
+    _register(config, runs, folder, is_single=fleet is None)
+    watched = LivePageFeed(page, judged, folder) if page else None
+    is_real = not config.option.collectonly
+    notifier = Notifier(config, notified, judged, folder, stall_s) if is_real else None
+    xdist.register(config, runs)
+    controller = SessionController(config, runs, watched, fleet, folder, notifier)
     config.pluginmanager.register(controller, "ssdqual-controller")
     config.pluginmanager.register(SessionEnd(controller), "ssdqual-session-end")
     config.add_cleanup(controller.keep_status)  # after the next one
     config.add_cleanup(controller.close_late)
 
 
-def _register_worker(config: pytest.Config, run: BayRun) -> None:
+def _work(config: pytest.Config, run: BayRun) -> None:
+    """Register the hooks of a worker."""
+    journal = run.qualification.journal
+    _register(config, [run], journal.path if journal else None, is_single=True)
     xdist.take_time_to_end(config)
     config.pluginmanager.register(WorkerEvents(run), "ssdqual-worker-events")
     worker = BayWorker(run) if run.qualification.name else Worker()
     config.pluginmanager.register(worker, "ssdqual-worker")
+
+
+def _register(config: pytest.Config, runs: Sequence[BayRun], folder: Path | None, *, is_single: bool) -> None:
+    """Register what every process of a run has; ``folder`` is that of the run or of the fleet."""
+    for run in runs:
+        config.add_cleanup(run.stack.close)
+    first = runs[0].qualification
+    attachments.register(config, folder, paged=first.settings.page)
+    if is_single:
+        config.stash[QUALIFICATION], config.stash[RUN] = first, runs[0]
 
 
 def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:

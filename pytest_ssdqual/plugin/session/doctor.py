@@ -69,10 +69,6 @@ def main(config: pytest.Config) -> int:
 def _starts(config: pytest.Config) -> list[BayStart]:
     """Return the start of each bay, checked as far as possible without a machine."""
     settings = read(config)
-    if settings is None:
-        raise pytest.UsageError(
-            "name the drives: ssdqual doctor --devices=WHERE, or pytest --ssd-doctor with --ssd-devices or --ssd-bays"
-        )
     if settings.read_only:
         raise pytest.UsageError("--ssd-doctor looks for what prevents a run that writes: leave --ssd-read-only out")
     config.option.collectonly = True  # nor is the folder of a run to resume locked

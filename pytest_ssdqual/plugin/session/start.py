@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -34,20 +34,20 @@ from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.rig.machine.machine import RigError
 
 
-def begin(config: pytest.Config) -> BayRun | FleetRun | None:
+def begin(config: pytest.Config) -> tuple[Sequence[BayRun], FleetRun | None]:
     """Begin the run on the controller; all checks come before collection and before anything is touched.
 
-    Raises ``pytest.UsageError`` with one sentence per error.
+    Returns the run of each bay, and the fleet if there are several. Raises ``pytest.UsageError`` with one sentence per
+    error.
     """
     settings = read(config)
-    if settings is None:
-        return None
     if len(settings.bays) > 1 or (bays.goes_on(settings) and not config.option.collectonly):
-        return bays.begin(config, settings)
+        fleet = bays.begin(config, settings)
+        return fleet.runs, fleet
     start = BayStart.of(config, settings)
     try:
         if config.option.collectonly:
-            return start.planned()
+            return [start.planned()], None
         ending = ExitStack()  # closed after the run folder is sealed
         config.add_cleanup(ending.close)
         end_in_order(ending)
@@ -60,7 +60,7 @@ def begin(config: pytest.Config) -> BayRun | FleetRun | None:
     except BaseException:
         start.stack.close()
         raise
-    return run
+    return [run], None
 
 
 def join(config: pytest.Config, worker_data: Mapping[str, Any]) -> BayRun:
@@ -68,8 +68,6 @@ def join(config: pytest.Config, worker_data: Mapping[str, Any]) -> BayRun:
     bay = from_plain(Bay, worker_data["bay"])
     # Use the controller's bay: an inventory may have changed meanwhile.
     settings = read(config, (BayRequest(worker_data["name"], Devices()),))
-    if settings is None:
-        raise pytest.UsageError("the controller has drives, but this worker has none; give both the same options")
     settings = replace(settings, run_root=Path(worker_data["run_root"]), protocol=worker_data["protocol"])
     ending = ExitStack()
     config.add_cleanup(ending.close)
