@@ -134,12 +134,12 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return controller.header(config)
 
 
-def pytest_report_collectionfinish(config: pytest.Config, start_path: Path) -> list[str]:
+def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
     if QUALIFICATION not in config.stash or WRONG_MARKS in config.stash:
         return []
     from pytest_ssdqual.plugin.session import controller
 
-    return controller.tell_plan(config)
+    return controller.tell_plan(config, items)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -89,7 +89,12 @@ def open_all(starts: Sequence[BayStart], folder: Path) -> None:
             raise reason
     if wrong:
         order = [each.name for each in starts if each.name in wrong]
-        raise pytest.UsageError("\n".join(f"{name}: {line}" for name in order for line in str(wrong[name]).split("\n")))
+        raise pytest.UsageError("\n".join(_of_bay(name, wrong[name]) for name in order))
+
+
+def _of_bay(name: str, error: BaseException) -> str:
+    """Return the lines of an error, each with the name of the bay."""
+    return "\n".join(f"{name}: {line}" for line in str(error).split("\n"))
 
 
 def _journal(fleet: Path, name: str) -> Journal:
@@ -131,7 +136,7 @@ def clear_all(starts: Sequence[BayStart]) -> None:
         try:
             each.clear()
         except (pytest.UsageError, RigError) as error:
-            raise pytest.UsageError("\n".join(f"{each.name}: {line}" for line in str(error).split("\n"))) from error
+            raise pytest.UsageError(_of_bay(each.name, error)) from error
 
 
 def _consents_for_several(bays: Mapping[str, Sequence[Drive]], given: Collection[Consent]) -> Iterator[str]:
@@ -302,7 +307,7 @@ def begin(config: pytest.Config, settings: Settings) -> FleetRun:
                 _close_early(record, past, pytest.ExitCode.USAGE_ERROR)
             if not is_refusal:
                 raise
-            raise error if isinstance(error, pytest.UsageError) else pytest.UsageError(str(error)) from error
+            raise pytest.UsageError(str(error)) from error
         for each in starts:
             if each.opened:  # workers open their own connections; these would stay for days
                 each.opened.channel.close()

@@ -7,7 +7,6 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -49,8 +48,6 @@ from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS
 STOPPED = "ssdqual: stopped before the run had begun: nothing was measured, and no array was built"
 NOT_INVITED = "ssdqual: the controller has begun no run, so this worker must not begin one of its own"
 READ_ONLY = "--ssd-read-only: the test may write to drives"
-#: The sentence about the tests that a plan leaves out.
-SKIPPED = pytest.StashKey[list[str]]()
 NO_HYPOTHESIS = "searches need hypothesis: pip install 'pytest-ssdqual[search]'"
 
 
@@ -163,7 +160,6 @@ def plan(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     run.plan(items)
     _require_time(run, items)
     _require_possible(config, run)
-    config.stash[SKIPPED] = _skipped(items)
     collected = config.stash.get(COLLECTED, list[pytest.Item]())
     with usage_error(JournalError):
         claims.plan_tests(run.qualification, items, collected)
@@ -232,9 +228,8 @@ def _unsearched(run: Qualification) -> str:
 
 def header(config: pytest.Config) -> list[str]:
     """Return the lines of the header: the drives, the protocol, the spec and the run folder."""
-    controller: Any = config.pluginmanager.get_plugin("ssdqual-controller")
-    watched = [f"live page: {controller.url}"] if controller.url else []
-    return [*watched, *controller.header()]
+    controller: SessionController = config.pluginmanager.get_plugin("ssdqual-controller")
+    return controller.header()
 
 
 def _skipped(items: Sequence[pytest.Item]) -> list[str]:
@@ -249,7 +244,7 @@ def _skipped(items: Sequence[pytest.Item]) -> list[str]:
     return [f"ssdqual: {nothing}{of}: {gate.frequent(reasons)}"]
 
 
-def tell_plan(config: pytest.Config) -> list[str]:
+def tell_plan(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
     """Return the printed plan: arrays, workloads, time and bytes; the progress line counts down its total.
 
     With --collect-only the summary prints the plan, because hundreds of lines of tests follow here; with -v also what
@@ -258,7 +253,7 @@ def tell_plan(config: pytest.Config) -> list[str]:
     run = config.stash[RUN]
     found = run.forecast
     compared = run.comparison() if found and config.option.collectonly and config.get_verbosity() > 0 else ()
-    skipped = config.stash.get(SKIPPED, []) if config.option.collectonly else []
+    skipped = _skipped(items) if config.option.collectonly else []
     without_limit = run.unpromised.sentence
     if found is None and not skipped and not without_limit:
         return []
@@ -313,10 +308,11 @@ class SessionController:
 
     def header(self) -> list[str]:
         """Return the lines of the header: the drives, the protocol, the spec and the run folder."""
+        watched = [f"live page: {self.url}"] if self._page else []
         if self._fleet:
-            return self._fleet.header()
+            return [*watched, *self._fleet.header()]
         (recorder,) = self._recorders.values()
-        return summary.header_lines(recorder.run.qualification.header)
+        return [*watched, *summary.header_lines(recorder.run.qualification.header)]
 
     def take(self, event: News) -> None:
         """Take a progress event of the only bay, if this process measures."""
@@ -341,12 +337,13 @@ class SessionController:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._observers.reported(report)
-        for each in carried_by(report):
+        evidence = carried_by(report)
+        for each in evidence:
             self._observers.judged(report.nodeid, each)
         recorder = self._recorders.get(xdist.bay_of(report))
-        message = recorder.take(report) if recorder else ""
+        message = recorder.take(report, evidence) if recorder else ""
         if self._notifier and recorder:
-            self._notifier.reported(recorder.run.qualification.name, carried_by(report), message)
+            self._notifier.reported(recorder.run.qualification.name, evidence, message)
         if message:
             self._observers.wrong(report.nodeid, message)
 

@@ -29,7 +29,7 @@ from pytest_ssdqual.qual.spec.claims import Claim, Scope
 from pytest_ssdqual.qual.spec.combined import CombinedSpec
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.report.ci import junit
-from pytest_ssdqual.report.evidence.evidence import EXPECTED, Evidence, Finding, carried_by
+from pytest_ssdqual.report.evidence.evidence import EXPECTED, Evidence, Finding
 from pytest_ssdqual.report.evidence.multiplicity import ClaimTally, properties, tally
 from pytest_ssdqual.report.run_folder.journal import JournalError
 from pytest_ssdqual.report.run_folder.manifest import JudgedTests
@@ -150,10 +150,10 @@ class Recorder:
         self._gate = gate.of(config)
         self._tests = self._gate.tests(run.qualification.name)
 
-    def take(self, report: pytest.TestReport) -> str:
-        """Record the report of a test phase; return the error message, or nothing."""
+    def take(self, report: pytest.TestReport, evidence: Sequence[Evidence]) -> str:
+        """Record the report of a test phase, and the evidence that it carries; return the error message, or nothing."""
         message = ""
-        for each in carried_by(report):
+        for each in evidence:
             self.evidence.append((report.nodeid, each))
             is_expected = each.outcome is Finding.FAIL and getattr(report, IS_EXPECTED, False)
             record = {"test": report.nodeid, **plain(each), **({EXPECTED: True} if is_expected else {})}
@@ -169,14 +169,14 @@ class Recorder:
             self._config.hook.pytest_ssdqual_record(record=record)
         if report.outcome == "failed":
             self._failed[report.nodeid] = None
-        if report.outcome == "failed" and (kind := _kind(report)):
+        if report.outcome == "failed" and (kind := _kind(report, evidence)):
             crash = getattr(report.longrepr, "reprcrash", None)
             message = getattr(crash, "message", report.longreprtext)
             of_session = {"of_session": True} if getattr(report, xdist.OF_SESSION, False) else {}
             self._note(report, kind, {"test": report.nodeid, "message": message, **of_session})
-        elif self._has_passed(report) and not carried_by(report):
+        elif self._has_passed(report) and not evidence:
             self._note(report, PASSED, {"test": report.nodeid})
-        elif report.outcome == "skipped" and not carried_by(report):
+        elif report.outcome == "skipped" and not evidence:
             applies = {INAPPLICABLE: True} if getattr(report, applicability.ATTRIBUTE, False) else {}
             self._note(report, "skipped", {"test": report.nodeid, "reason": gate.reason(report), **applies})
         self.has_tests = True
@@ -395,8 +395,8 @@ class Recorder:
             summary.write_line(reporter, f"the run folder is not complete: {self.incomplete}", red=True)
 
 
-def _kind(report: pytest.TestReport) -> str:
+def _kind(report: pytest.TestReport, evidence: Sequence[Evidence]) -> str:
     """Return the kind of record of a test without a verdict; empty if a failed promise is the reason."""
     if report.when != "call":
         return "error"
-    return "" if any(each.outcome is Finding.FAIL for each in carried_by(report)) else "failed"
+    return "" if any(each.outcome is Finding.FAIL for each in evidence) else "failed"

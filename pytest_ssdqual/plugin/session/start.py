@@ -20,6 +20,7 @@ from pytest_ssdqual.plugin.fleet.bays import FleetRun
 from pytest_ssdqual.plugin.options.device_address import Devices
 from pytest_ssdqual.plugin.options.inventory import BayRequest
 from pytest_ssdqual.plugin.options.settings import read
+from pytest_ssdqual.plugin.options.values import usage_error
 from pytest_ssdqual.plugin.session import resume
 from pytest_ssdqual.plugin.session.bay_start import BayStart
 from pytest_ssdqual.plugin.session.qualification import Qualification
@@ -45,21 +46,18 @@ def begin(config: pytest.Config) -> tuple[Sequence[BayRun], FleetRun | None]:
         fleet = bays.begin(config, settings)
         return fleet.runs, fleet
     start = BayStart.of(config, settings)
-    try:
+    with ExitStack() as opened, usage_error(RigError):
+        opened.callback(start.stack.close)
         if config.option.collectonly:
-            return [start.planned()], None
-        ending = ExitStack()  # closed after the run folder is sealed
-        config.add_cleanup(ending.close)
-        end_in_order(ending)
-        start.open(partial(Journal.create, settings.run_root, secrets.token_hex(4)))
-        run = start.clear()
-        start.note_begun()
-    except RigError as error:
-        start.stack.close()
-        raise pytest.UsageError(str(error)) from error
-    except BaseException:
-        start.stack.close()
-        raise
+            run = start.planned()
+        else:
+            ending = ExitStack()  # closed after the run folder is sealed
+            config.add_cleanup(ending.close)
+            end_in_order(ending)
+            start.open(partial(Journal.create, settings.run_root, secrets.token_hex(4)))
+            run = start.clear()
+            start.note_begun()
+        opened.pop_all()
     return [run], None
 
 

@@ -331,22 +331,22 @@ class BayRun:
         failures = setup.failures
         for drive in setup.held.drives:  # by the names that they have now
             failed, before = failures.failed.get(drive.name), failures.before.get(drive.path)
-            findings = defects = [failed.sentence] if failed else []
             repaired = failures.repairs(drive.name)
-            findings = [*findings, *(sentence for sentence, _ in repaired)]
-            defects = [*defects, *(sentence for sentence, is_defect in repaired if is_defect)]
+            defects = [failed.sentence] if failed else []
+            findings = [*defects, *(sentence for sentence, _ in repaired)]
+            defects += [sentence for sentence, is_defect in repaired if is_defect]
             try:
                 if before is not None:
                     after = health.read(channel, [drive])[drive.path]
                     keep_health(self.journal, drive, after, "after")
-                    worse, broken = failures.worsened(drive, before, after), failures.defects(drive, before, after)
-                    findings, defects = [*findings, *worse], [*defects, *broken]
+                    findings += failures.worsened(drive, before, after)
+                    defects += failures.defects(drive, before, after)
             except JournalError:
                 raise  # evidence is missing
             except RigError as error:
                 if error.ends_run:
                     return  # a lost machine answers nothing; its error is raised already
-                findings = [*findings, str(error)]
+                findings.append(str(error))
             if findings:
                 worsened = WorsenedDrive(drive.identity, drive.describe(), tuple(findings), tuple(defects))
                 self.journal.note("drive_worsened", **shallow(worsened))
