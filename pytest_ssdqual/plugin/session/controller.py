@@ -228,8 +228,9 @@ def _unsearched(run: Qualification) -> str:
 
 def header(config: pytest.Config) -> list[str]:
     """Return the lines of the header: the drives, the protocol, the spec and the run folder."""
-    controller: SessionController = config.pluginmanager.get_plugin("ssdqual-controller")
-    return controller.header()
+    controller: Any = config.pluginmanager.get_plugin("ssdqual-controller")
+    lines: list[str] = controller.header()
+    return lines
 
 
 def _skipped(items: Sequence[pytest.Item]) -> list[str]:
