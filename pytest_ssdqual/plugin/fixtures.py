@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ssdqual.plugin.stash import QUALIFICATION, RUN, keep_evidence
+from pytest_ssdqual.plugin.stash import RUN, keep_evidence
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.judging.health import DrivesHealth
@@ -211,7 +211,7 @@ def ssd_lot(request: pytest.FixtureRequest, ssd_sla: Sla) -> Lot:
     """
     from pytest_ssdqual.plugin.judging.lot import Lot
 
-    plan = request.config.stash[QUALIFICATION].spec.lot
+    plan = request.config.stash[RUN].qualification.spec.lot
     if plan is None:
         raise pytest.UsageError("the spec has no plan for lots; write it into its table [lot]")
     return Lot(plan, ssd_sla)

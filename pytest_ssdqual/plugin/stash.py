@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.plugin.session.qualification import Qualification
     from pytest_ssdqual.plugin.session.state import BayRun
     from pytest_ssdqual.report.evidence.evidence import Evidence
 
-#: On ``config``: the settings of the run, if it has drives.
-QUALIFICATION: pytest.StashKey[Qualification] = pytest.StashKey()
 #: On ``config``: the state of the run, if it has drives.
 RUN: pytest.StashKey[BayRun] = pytest.StashKey()
 #: On ``config``: a sentence about each wrong mark of a test.

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_ssdqual.plugin.plan import applicability
 from pytest_ssdqual.plugin.session.resume import ResumedRun
-from pytest_ssdqual.plugin.stash import QUALIFICATION, keep_evidence
+from pytest_ssdqual.plugin.stash import RUN, keep_evidence
 from pytest_ssdqual.qual.inspection.record import SelfTest
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.spec import Spec
@@ -54,7 +54,7 @@ def judge(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHealth:
 
     Skips the test if the health of a drive is not read, and there is no finding about another one.
     """
-    setup, run = campaign.setup, request.config.stash[QUALIFICATION]
+    setup, run = campaign.setup, request.config.stash[RUN].qualification
     drives = setup.held.drives
     found = DrivesHealth(failed.findings(setup.machine, drives, setup.failures))
     unread = [drive.name for drive in drives if drive.name not in found.findings]
@@ -97,7 +97,7 @@ def self_test_of(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHe
     ``InvalidMeasurement`` if none failed, and the result of one is unknown; ``RigError`` as of
     ``HeldDrives.require_same``.
     """
-    setup, run = campaign.setup, request.config.stash[QUALIFICATION]
+    setup, run = campaign.setup, request.config.stash[RUN].qualification
     drives = [drive for drive in setup.held.drives if drive.name not in setup.failures.failed]
     if not drives:
         applicability.skip("no self-test: all drives have failed")

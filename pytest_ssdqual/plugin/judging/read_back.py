@@ -14,7 +14,7 @@ import pytest
 from pytest_ssdqual.plugin.judging import left_out
 from pytest_ssdqual.plugin.judging.health import DrivesHealth
 from pytest_ssdqual.plugin.plan import applicability, needs
-from pytest_ssdqual.plugin.stash import QUALIFICATION, RUN, keep_evidence
+from pytest_ssdqual.plugin.stash import RUN, keep_evidence
 from pytest_ssdqual.qual.integrity import power_loss
 from pytest_ssdqual.qual.integrity.erasure import NONE, DiscardedTarget, ErasedDrive
 from pytest_ssdqual.qual.integrity.read_back import ReadBack
@@ -66,7 +66,7 @@ def after_power_cuts(request: pytest.FixtureRequest, campaign: Campaign, geometr
 
     Skips the test if the site has given no commands.
     """
-    run = request.config.stash[QUALIFICATION]
+    run = request.config.stash[RUN].qualification
     if not (commands := run.settings.power):
         applicability.skip(
             "the power of the drives cannot be cut: give the site's commands, --ssd-power-off=COMMAND and "

@@ -79,34 +79,34 @@ class Settings:
     #: The only history that integrity tests run; None: they search.
     replay: StepSequence | None
     #: The baseline run: as ``resume``, or the beginning of its name.
-    baseline: str | None = None
+    baseline: str | None
     #: The trace of replays.
-    trace: Trace | None = None
+    trace: Trace | None
     #: File for Prometheus metrics; None: none.
-    openmetrics: Path | None = None
+    openmetrics: Path | None
     #: One of ``values.SHARED_PATH``.
-    shared_path: str = "auto"
+    shared_path: str
+    #: Number of drives that each bay must have: of the option, and of the configuration file.
+    expect: int | None
+    expect_default: int | None
+    #: Nothing is written to the drives: neither consent nor a lease is needed.
+    read_only: bool
+    #: The spec may be for other drives.
+    force_spec: bool
+    #: The drives may differ in model and firmware.
+    mixed: bool
+    #: Claims that must be judged; None: each claim that the selected tests declare.
+    required_claims: tuple[str, ...] | None
+    #: Seconds that the whole run may take; None: as long as it takes.
+    budget_s: float | None
+    #: Tests without a limit are measured, too.
+    measure_unpromised: bool
+    #: Types of drives for smartctl, unless a bay has its own.
+    smart_types: tuple[SmartType, ...]
+    #: Commands that cut and restore the power of drives; None: their power is not cut.
+    power: PowerCommands | None
     #: These settings belong to one bay of several.
     is_of_several: bool = False
-    #: Number of drives that each bay must have: of the option, and of the configuration file.
-    expect: int | None = None
-    expect_default: int | None = None
-    #: Nothing is written to the drives: neither consent nor a lease is needed.
-    read_only: bool = False
-    #: The spec may be for other drives.
-    force_spec: bool = False
-    #: The drives may differ in model and firmware.
-    mixed: bool = False
-    #: Claims that must be judged; None: each claim that the selected tests declare.
-    required_claims: tuple[str, ...] | None = None
-    #: Seconds that the whole run may take; None: as long as it takes.
-    budget_s: float | None = None
-    #: Tests without a limit are measured, too.
-    measure_unpromised: bool = False
-    #: Types of drives for smartctl, unless a bay has its own.
-    smart_types: tuple[SmartType, ...] = ()
-    #: Commands that cut and restore the power of drives; None: their power is not cut.
-    power: PowerCommands | None = None
 
     def of(self, bay: BayRequest) -> Settings:
         """Return the settings of one bay."""

@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.recorder import Recorder
 from pytest_ssdqual.plugin.session.start import begin, join
 from pytest_ssdqual.plugin.session.state import BayRun
-from pytest_ssdqual.plugin.stash import COLLECTED, QUALIFICATION, RUN
+from pytest_ssdqual.plugin.stash import COLLECTED, RUN
 from pytest_ssdqual.plugin.watch import live_page, terminal
 from pytest_ssdqual.plugin.watch.live_page import LivePageFeed
 from pytest_ssdqual.plugin.watch.notifier import Notifier
@@ -109,10 +110,9 @@ def _register(config: pytest.Config, runs: Sequence[BayRun], folder: Path | None
     """Register what every process of a run has; ``folder`` is that of the run or of the fleet."""
     for run in runs:
         config.add_cleanup(run.stack.close)
-    first = runs[0].qualification
-    attachments.register(config, folder, paged=first.settings.page)
+    attachments.register(config, folder, paged=runs[0].qualification.settings.page)
     if is_single:
-        config.stash[QUALIFICATION], config.stash[RUN] = first, runs[0]
+        config.stash[RUN] = runs[0]
 
 
 def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
