@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -55,7 +54,7 @@ def archive(monkeypatch: pytest.MonkeyPatch) -> Archive:
     monkeypatch.setattr(apt, "lists_fingerprint", lambda: fake.lists)
     monkeypatch.setattr(image, "_assemble", fake.assemble)
     monkeypatch.setattr(image, "require", lambda _: None)
-    monkeypatch.setattr(image, "os_id", lambda: "debian")
+    monkeypatch.setattr(image, "os_facts", lambda: {"ID": "debian"})
     return fake
 
 
@@ -136,9 +135,3 @@ def test_every_supported_distribution_has_a_kernel() -> None:
     assert kernel_package("ubuntu") == "linux-image-virtual"
     with pytest.raises(LabUnavailable, match="ID is 'fedora'"):
         kernel_package("fedora")
-
-
-def test_the_hosts_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: Callable[..., str] = lambda *_, **__: 'NAME="x"\nID="debian"\nVERSION_ID=12\n'  # noqa: E731
-    monkeypatch.setattr(Path, "read_text", read)
-    assert image.os_id() == "debian"
