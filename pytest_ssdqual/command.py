@@ -14,7 +14,7 @@ import shlex
 import shutil
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -52,6 +52,15 @@ COLOURS = {"bold": "1", "red": "31", "green": "32", "yellow": "33"}
 
 class Refused(ValueError):
     """The request cannot be fulfilled; the message says why."""
+
+
+@contextlib.contextmanager
+def refusing(*kinds: type[Exception]) -> Iterator[None]:
+    """Raise an error of these kinds as ``Refused``."""
+    try:
+        yield
+    except kinds as error:
+        raise Refused(str(error)) from error
 
 
 class Parser(argparse.ArgumentParser):
@@ -328,10 +337,8 @@ def certificate(given: argparse.Namespace) -> None:
 
     fields = {"Order": given.order, "Lot": given.lot, "Operator": given.operator}
     content = certificates.certificate(find(given.run, given.run_dir), fields)
-    try:
+    with refusing(certificates.NoLibrary):
         certificates.write(content, given.output)
-    except certificates.NoLibrary as error:
-        raise Refused(str(error)) from error
     for reason in content.reasons:
         print(safe_text.line(f"not certified: {reason}", 10 * PLAIN_WIDTH))
     print(given.output)
@@ -411,10 +418,8 @@ def history(given: argparse.Namespace) -> None:
     from pytest_ssdqual.report.compare import history as histories
     from pytest_ssdqual.report.compare import history_output as text
 
-    try:
+    with refusing(histories.NoFigure):
         found = histories.read(given.folder, vars(given))
-    except histories.NoFigure as error:
-        raise Refused(str(error)) from error
     if given.json:
         _print_json(text.record(found))
     elif given.csv:
@@ -444,13 +449,11 @@ def export(given: argparse.Namespace) -> None:
     rows = list(figure_table.rows(read))
     if not rows:
         raise Refused("the given runs have no readable figure, so no file was written")
-    try:
-        for path, write in forms:
-            if path:
+    for path, write in forms:
+        if path:
+            with refusing(table_files.NotWritable):
                 write(path, rows)
-                print(f"{path}: {len(rows):,} figures of {len(read):,} run{'' if len(read) == 1 else 's'}")
-    except table_files.NotWritable as error:
-        raise Refused(str(error)) from error
+            print(f"{path}: {len(rows):,} figures of {len(read):,} run{'' if len(read) == 1 else 's'}")
 
 
 def dashboard(given: argparse.Namespace) -> None:
@@ -472,12 +475,10 @@ def merge(given: argparse.Namespace) -> None:
 
     folders = [find_any(name, given.run_dir) for name in given.runs]
     names = [name.strip() for name in given.names.split(",")] if given.names else []
-    try:
+    with refusing(merging.NotMergeable, JournalError):
         merging.require_new(given.into)
         sources = merging.gather(folders)
         fleet = merging.merge(sources, given.into, names)
-    except (merging.NotMergeable, JournalError) as error:
-        raise Refused(str(error)) from error
     page, seen = fleet_page.write(fleet.path), FleetView.read(fleet.path)
     if given.junitxml:
         given.junitxml.write_bytes(junit.text(fleet.path))
@@ -494,12 +495,10 @@ def spec(given: argparse.Namespace) -> None:
 
     if bool(given.run) is not bool(given.output):
         raise Refused("--from and -o go together: write spec --from RUN -o FILE")
-    try:
+    with refusing(DocumentError):
         if given.run:
             _write_spec(given)
         write_lines(explain.lines(specs.load(given.output or given.check)))
-    except DocumentError as error:
-        raise Refused(str(error)) from error
 
 
 def _write_spec(given: argparse.Namespace) -> None:
@@ -507,10 +506,8 @@ def _write_spec(given: argparse.Namespace) -> None:
     from pytest_ssdqual.report.data_sheet import from_run
 
     run = ComparedRun.read(find(given.run, given.run_dir))
-    try:
+    with refusing(from_run.NoSheet):
         from_run.write(run, given.output)
-    except from_run.NoSheet as error:
-        raise Refused(str(error)) from error
     for sentence in from_run.unread(run):
         print(safe_text.line(sentence), file=sys.stderr)
 
