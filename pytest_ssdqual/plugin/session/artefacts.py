@@ -40,7 +40,7 @@ def write_all(folder: Path, settings: Settings, *, alone: bool) -> list[Artefact
 
     Never raises.
     """
-    page = [make_page(folder)] if settings.page else []
+    page = [make_page(folder, run_page.write)] if settings.page else []
     failed = [_complaint(markdown.NAME, partial(markdown.write, folder))]
     if alone and not failed[0]:
         failed.append(to_job(folder))
@@ -110,7 +110,7 @@ def _append(folder: Path, path: Path) -> None:
         file.write(data)
 
 
-def make_page(folder: Path, write: Callable[[Path], Path] = run_page.write) -> Artefact:
+def make_page(folder: Path, write: Callable[[Path], Path]) -> Artefact:
     """Write the page of a folder, also of a run without a verdict. Never raises."""
     if why := _complaint("it", partial(write, folder)):
         return Artefact(f"there is no {REPORT}: {why}", is_failed=True)
