@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
+from itertools import chain
 from typing import cast
 
 import pytest
 
 from pytest_ssdqual.plugin.plan import marks, needs
-from pytest_ssdqual.plugin.plan.needs import Need
 from pytest_ssdqual.qual.raid import member_curve
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import Claim
@@ -73,21 +73,20 @@ def order(items: list[pytest.Item], *, of_drives: bool = False) -> None:
     Tests without drives keep their order and come first, so that their results do not take days.
     """
     needed = {item: needs.of(item) for item in items}
-    steps = in_order((step for need in needed.values() for step in _steps(need)), of_drives=of_drives)
+    steps = in_order(chain.from_iterable(needed.values()), of_drives=of_drives)
     places = {step: place for place, step in enumerate(steps)}
 
     def key(item: pytest.Item) -> tuple[object, ...]:
-        need = needed[item]
         if not marks.needs_drives(item):
             return (0,)
         if "ssd_health" in getattr(item, "fixturenames", ()):
             return (5,)
         if marks.parameters(item).get("ssd_self_test") == "last":
             return (4,)
-        last = max((places[step] for step in _steps(need)), default=-1)
-        if any(map(_is_search, _steps(need))):
+        last = max((places[step] for step in needed[item]), default=-1)
+        if any(map(_is_search, needed[item])):
             return (3, last)
-        return (2 if need.is_sweep else 1, last)
+        return (2 if needs.subject(item).family else 1, last)
 
     items.sort(key=key)
 
@@ -114,14 +113,8 @@ def needed(items: Iterable[pytest.Item], spec: Spec) -> dict[CampaignStep, None]
     """Return the steps of the tests that are not skipped, and of the workloads that promises compare with, in any
     order.
     """
-    selected = [needs.of(item) for item in items if not item.get_closest_marker("skip")]
-    steps = dict.fromkeys(step for need in selected for step in _steps(need))
+    steps = dict.fromkeys(step for item in items if not item.get_closest_marker("skip") for step in needs.of(item))
     return steps | dict.fromkeys(_references(steps, spec))
-
-
-def steps_of(item: pytest.Item) -> frozenset[CampaignStep]:
-    """Return the steps of one test."""
-    return frozenset(_steps(needs.of(item)))
 
 
 def of_members(steps: Sequence[CampaignStep], protocol: Protocol, spec: Spec, queue_limit: int | None = None) -> Steps:
@@ -203,24 +196,6 @@ def missing(steps: Iterable[CampaignStep], memory: EarlierResults) -> Steps:
 def _is_search(step: CampaignStep) -> bool:
     """Return whether the step is a search for workloads or an integrity test, which come after all other steps."""
     return STAGES[step.kind] >= Stage.SEARCH
-
-
-def _steps(need: Need) -> Iterator[CampaignStep]:
-    """Yield the steps of one test, in any order."""
-    for geometry in need.geometries:
-        of_kinds = (
-            (StepKind.SATURATION, need.saturated),
-            (StepKind.LOOP, need.loops),
-            (StepKind.REBUILD, need.rebuilt),
-            (StepKind.SEARCH, need.explored),
-            (StepKind.MEASURED, need.measured if need.kind is not StepKind.INTEGRITY else ()),
-        )
-        for kind, several in of_kinds:
-            yield from (CampaignStep(kind, geometry, each) for each in several)
-        if need.kind:
-            yield CampaignStep(need.kind, geometry)
-        elif not need.workloads:
-            yield CampaignStep(StepKind.ARRAY, geometry)
 
 
 def _references(steps: Iterable[CampaignStep], spec: Spec) -> Iterator[CampaignStep]:

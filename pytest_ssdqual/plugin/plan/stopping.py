@@ -22,6 +22,7 @@ from pytest_ssdqual.qual.stats.group_sequential import Decision, Question
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
 from pytest_ssdqual.qual.verdict.verdict import judge_all
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.campaign.campaign_plan import StepKind
 
 #: Scopes of claims that a single measurement can decide.
 OF_ONE = (Scope.RUN, Scope.MEMBERS)
@@ -40,13 +41,10 @@ def asked(
     """Return the claims that the tests declare for each measurement; ``wanted`` are those of one test that count."""
     found: dict[tuple[Geometry, Workload], frozenset[Claim]] = {}
     for item in items:
-        need = needs.of(item)
-        if not need.measured or item.get_closest_marker("skip"):
-            continue
-        named = wanted(item)
-        for geometry in need.geometries:
-            for workload in need.measured:
-                found[geometry, workload] = found.get((geometry, workload), frozenset()) | named
+        for step in needs.of(item) if not item.get_closest_marker("skip") else ():
+            if step.kind is StepKind.MEASURED and isinstance(step.what, Workload):
+                place = step.geometry, step.what
+                found[place] = found.get(place, frozenset()) | wanted(item)
     return found
 
 

@@ -114,7 +114,7 @@ def find(
     if measures_all:
         return Unpromised({}, frozenset(without), {item: marks.promised(item) for item in places})
     needed = order.needed([item for item in selected if item not in without], spec)
-    observed = frozenset(item for item in without if order.steps_of(item) <= needed.keys())
+    observed = frozenset(item for item in without if needed.keys() >= set(needs.of(item)))
     left_out = {item: f"not promised: {found[0].why(spec)}" for item, found in without.items() if item not in observed}
     return Unpromised(left_out, observed, limited)
 
@@ -123,7 +123,8 @@ def claim_places(item: pytest.Item) -> Iterator[ClaimPlace]:
     """Yield what a test judges its claims on; nothing for a test that judges none, or not on arrays of its own."""
     if "ssd_sla" not in getattr(item, "fixturenames", ()) or "ssd_explore" in item.fixturenames:  # type: ignore[attr-defined]
         return
-    geometries, about = needs.of(item).geometries, needs.subject(item)
+    geometries = tuple(dict.fromkeys(step.geometry for step in needs.of(item)))
+    about = needs.subject(item)
     workloads = about.series.workloads if about.series else about.workloads
     for claim in sorted(marks.promised(item)) if geometries else ():
         arrays = [geometries] if claim.scope is Scope.SWEEP else [(each,) for each in geometries]

@@ -17,7 +17,6 @@ import pytest
 from pytest_ssdqual.plugin.judging.sla import Sla
 from pytest_ssdqual.plugin.options.values import usage_error
 from pytest_ssdqual.plugin.plan import needs
-from pytest_ssdqual.plugin.plan.needs import Need
 from pytest_ssdqual.plugin.plan.stopping import OF_ONE, Promises
 from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.qual.explore import dimensions
@@ -41,6 +40,7 @@ from pytest_ssdqual.report.fleet.folder import called
 from pytest_ssdqual.report.resume.explore_memory import SearchSubject, Store, StoredFinding
 from pytest_ssdqual.report.run_folder.journal import OtherSchema
 from pytest_ssdqual.rig.campaign.campaign import Campaign
+from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep, StepKind
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.fio import jobs
 from pytest_ssdqual.rig.fio.jobs import JobTarget
@@ -130,7 +130,8 @@ class Explorer:
         drive would break them by a 1 MiB write with a flush.
         """
         found = {claim: self.spec.limit(claim, self.geometry, workload) for claim in searched(self.spec)}
-        if not any(found.values()) or needs.objections(Need((self.geometry,), measured=(workload,)), self.drives):
+        step = CampaignStep(StepKind.MEASURED, self.geometry, workload)
+        if not any(found.values()) or needs.objections([step], self.drives):
             return {}
         return {claim: limit for claim, limit in found.items() if limit is not None}
 

@@ -141,7 +141,7 @@ def _arrange(run: BayRun, items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="; ".join(why)))
     if mixed := fitting.refused_array(run.qualification):
         for item in marks.selected(items):
-            if any(not each.is_side_by_side for each in needs.of(item).geometries):
+            if any(not step.geometry.is_side_by_side for step in needs.of(item)):
                 raise pytest.UsageError(f"{item.nodeid}: {mixed}")
     _require_searches(items)
     other_plugins.require_once(filter(marks.needs_drives, items))

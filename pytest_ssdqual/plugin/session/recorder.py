@@ -44,6 +44,7 @@ from pytest_ssdqual.report.run_summary.time_budget import BudgetUse
 from pytest_ssdqual.report.run_summary.unresolved import unresolved
 from pytest_ssdqual.report.terminal import summary
 from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep
 from pytest_ssdqual.rig.machine.machine import utc_now
 
 #: Kind of the records of failed measurements that were attributed.
@@ -56,10 +57,14 @@ def count(items: Iterable[pytest.Item]) -> int:
     The count is an upper bound: some of the tests have no limit in the spec.
     """
     return sum(
-        max((each.width if each.is_side_by_side else 1 for each in needs.of(item).geometries), default=0) * _each(item)
+        max(map(_judged_at_once, needs.of(item)), default=0) * _each(item)
         for item in items
         if "ssd_sla" in getattr(item, "fixturenames", ()) and not item.get_closest_marker("skip")
     )
+
+
+def _judged_at_once(step: CampaignStep) -> int:
+    return step.geometry.width if step.geometry.is_side_by_side else 1
 
 
 def _each(item: pytest.Item) -> int:
