@@ -10,7 +10,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import cast
 
 from pytest_ssdqual.plugin.plan.forecast import PricedPlan
 from pytest_ssdqual.plugin.plan.step_prices import Prices
@@ -22,7 +21,6 @@ from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.group_sequential import Decision
 from pytest_ssdqual.qual.units import format_duration
-from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign_plan import OF_MEMBERS, CampaignPlan, CampaignStep, Preparation, StepKind
 from pytest_ssdqual.rig.measure.session import BudgetSpent
 from pytest_ssdqual.rig.measure.visits import Enough
@@ -121,8 +119,8 @@ def _is_measurement(step: CampaignStep) -> bool:
 
 
 def _rests_on_members(step: CampaignStep, spec: Spec) -> bool:
-    is_measured = step.kind is StepKind.MEASURED and isinstance(step.what, Workload)
-    return is_measured and spec.chained(Claim.STEADY_IOPS, step.geometry, cast(Workload, step.what)) is not None
+    measured = step.measured
+    return measured is not None and spec.chained(Claim.STEADY_IOPS, step.geometry, measured) is not None
 
 
 def least_of(steps: Sequence[CampaignStep], prices: Prices) -> float:
@@ -163,7 +161,7 @@ def _worth(step: CampaignStep, widths: Sequence[int]) -> Worth:
     """Return the group of a step; ``widths`` are those of the whole arrays of its level."""
     if step.kind in OF_MEMBERS:
         return Worth.MEMBERS
-    if step.kind is StepKind.MEASURED and step.geometry.is_side_by_side:
+    if step.measured and step.geometry.is_side_by_side:
         return Worth.ANCHORS
     depth = _array_depth(step)
     if depth == DEEP:
@@ -174,10 +172,9 @@ def _worth(step: CampaignStep, widths: Sequence[int]) -> Worth:
 
 def _array_depth(step: CampaignStep) -> int:
     """Return the queue depth per drive of random I/O on a whole array; 0 for other steps."""
-    geometry, what = step.geometry, step.what
-    if step.kind is not StepKind.MEASURED or not isinstance(what, Workload) or not what.is_random:
-        return 0
-    return 0 if geometry.is_side_by_side or geometry.missing else what.qd_per_drive
+    geometry, measured = step.geometry, step.measured
+    is_on_array = measured is not None and measured.is_random and not geometry.is_side_by_side
+    return measured.qd_per_drive if measured and is_on_array and not geometry.missing else 0
 
 
 def note_nothing(kind: str, **facts: object) -> None:
@@ -205,11 +202,11 @@ class KeptBudget:
     def require(self, step: CampaignStep, preparations: Sequence[Preparation]) -> None:
         """Raise ``BudgetSpent`` if the step is left out, or would end late if it began now."""
         if self.fitted.leaves_out(step):
-            what = step.what if step.kind is StepKind.MEASURED else step.kind
+            what = step.measured or step.kind
             raise BudgetSpent(f"{what} on {step.geometry} was not measured: {self.fitted.called} leaves it out")
         if step.kind is StepKind.SEARCH and not preparations:
             return  # it has begun, and asks again for each of its probes
-        is_visited = self.prices.protocol.visits is not None and step.kind is StepKind.MEASURED
+        is_visited = self.prices.protocol.visits is not None and step.measured is not None
         # An experiment asks itself, before each visit.
         todo = preparations if is_visited else (*preparations, step)
         needed_s = sum(self.prices.of(each).least.seconds for each in todo)

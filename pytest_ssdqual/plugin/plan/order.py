@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from itertools import chain
-from typing import cast
 
 import pytest
 
@@ -125,9 +124,7 @@ def of_members(steps: Sequence[CampaignStep], protocol: Protocol, spec: Spec, qu
     """
     if not protocol.members.window_s:
         return ()
-    predicted = {
-        each.geometry: None for each in steps if each.kind is StepKind.MEASURED and not each.geometry.is_side_by_side
-    }
+    predicted = {each.geometry: None for each in steps if each.measured and not each.geometry.is_side_by_side}
     workloads = {
         member: None
         for each in steps
@@ -145,7 +142,7 @@ def of_members(steps: Sequence[CampaignStep], protocol: Protocol, spec: Spec, qu
     reads = [each for each in workloads if not each.writes]
     deepest = max(reads, key=lambda each: each.qd_per_drive * each.block_bytes, default=None)
     reference = deepest or Workload("randread", next(iter(workloads)).bs, max(each.qd_per_drive for each in workloads))
-    known = {each.what for each in steps if each.kind is StepKind.MEASURED and each.geometry == bare}
+    known = {each.measured for each in steps if each.geometry == bare}
     together = [] if deepest else [CampaignStep(StepKind.MEMBER, bare, reference)]
     anchors = _anchors(steps, spec)
     together += [CampaignStep(StepKind.MEMBER, bare, each) for each in anchors if each not in workloads]
@@ -167,8 +164,7 @@ def _loads_alone(reference: Workload, anchors: Iterable[Workload]) -> tuple[Work
 
 def _anchors(steps: Iterable[CampaignStep], spec: Spec) -> dict[Workload, None]:
     """Return the workloads of the published figures that chained promises of arrays rest on."""
-    of_arrays = (step for step in steps if step.kind is StepKind.MEASURED and isinstance(step.what, Workload))
-    chained = (spec.chained(Claim.STEADY_IOPS, step.geometry, cast(Workload, step.what)) for step in of_arrays)
+    chained = (spec.chained(Claim.STEADY_IOPS, step.geometry, step.measured) for step in steps if step.measured)
     return {anchor.workload: None for promise in chained if promise for anchor in promise.anchors}
 
 
@@ -204,10 +200,10 @@ def _references(steps: Iterable[CampaignStep], spec: Spec) -> Iterator[CampaignS
         cells: tuple[Workload, ...] = ()
         if isinstance(step.what, Rounds):
             cells = step.what.measured
-        elif step.kind is StepKind.MEASURED and step.what:
+        elif step.measured:
             yield from (
                 CampaignStep(StepKind.MEASURED, step.geometry, each)
-                for each in spec.references(step.geometry, step.what)
+                for each in spec.references(step.geometry, step.measured)
             )
         for cell in cells:
             outside = (each for each in spec.references(step.geometry, cell) if each not in cells)

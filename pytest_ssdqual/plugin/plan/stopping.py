@@ -22,7 +22,6 @@ from pytest_ssdqual.qual.stats.group_sequential import Decision, Question
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
 from pytest_ssdqual.qual.verdict.verdict import judge_all
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.campaign.campaign_plan import StepKind
 
 #: Scopes of claims that a single measurement can decide.
 OF_ONE = (Scope.RUN, Scope.MEMBERS)
@@ -42,8 +41,8 @@ def asked(
     found: dict[tuple[Geometry, Workload], frozenset[Claim]] = {}
     for item in items:
         for step in needs.of(item) if not item.get_closest_marker("skip") else ():
-            if step.kind is StepKind.MEASURED and isinstance(step.what, Workload):
-                place = step.geometry, step.what
+            if step.measured:
+                place = step.geometry, step.measured
                 found[place] = found.get(place, frozenset()) | wanted(item)
     return found
 
