@@ -13,7 +13,6 @@ from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, OF_EXTREMES, OF_TAIL, Claim, Limit, Scope
-from pytest_ssdqual.qual.spec.combined import CombinedSpec
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import DEFAULT, Spec, shipped
 from pytest_ssdqual.qual.stats import group_sequential
@@ -60,7 +59,7 @@ def unused(wanted: ClaimsByMeasurement, spec: Spec, sources: Iterable[str]) -> t
     own = {Path(each).stem for each in sources if each not in shipped() and each != DEFAULT}
     judged = {claim for claims in wanted.values() for claim in claims}
     sentences = []
-    for sheet in spec.different if isinstance(spec, CombinedSpec) else (spec,):
+    for sheet in spec.different:
         if sheet.key not in own:
             continue
         deciding = (sheet.deciding(claim, *place) for place, claims in wanted.items() for claim in claims)

@@ -26,7 +26,6 @@ from pytest_ssdqual.plugin.watch.terminal import columns
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.records import plain, shallow
 from pytest_ssdqual.qual.spec.claims import Claim, Scope
-from pytest_ssdqual.qual.spec.combined import CombinedSpec
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.report.ci import junit
 from pytest_ssdqual.report.evidence.evidence import EXPECTED, Evidence, Finding
@@ -126,8 +125,7 @@ def _claims(item: pytest.Item) -> tuple[str, ...]:
 
 def _is_promised(claim: str, spec: Spec) -> bool:
     """Return whether the spec has a promise about the claim, for any array and workload."""
-    sheets = spec.different if isinstance(spec, CombinedSpec) else (spec,)
-    return claim in GROUPS or any(sheet.promises_of(Claim(claim)) for sheet in sheets)
+    return claim in GROUPS or any(sheet.promises_of(Claim(claim)) for sheet in spec.different)
 
 
 class Recorder:
