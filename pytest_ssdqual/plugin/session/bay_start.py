@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import pytest
 
@@ -38,7 +39,7 @@ from pytest_ssdqual.rig.md import mdadm
 STOPPED = "the run was stopped before it had begun"
 
 
-@dataclass(slots=True)
+@dataclass
 class BayStart:
     """The start of one bay: first all checks without the machine, then the machine, then the first records."""
 
@@ -53,8 +54,6 @@ class BayStart:
     journal: Journal | None = None
     opened: OpenedBay | None = None
     run: BayRun | None = None
-    #: What earlier runs left behind; None: not read yet.
-    left: LeftBehind | None = None
     #: Its beginning, or that it does not begin, is in the run folder.
     is_noted: bool = False
 
@@ -94,7 +93,7 @@ class BayStart:
         bay = self.opened.bay
         with self._noted_if_refused():
             self._remove_empty_arrays(bay, self.opened.channel, self.journal)
-        if not self.opened.has_leftovers and not self._left().caches:
+        if not self.opened.has_leftovers and not self.left.caches:
             return self.run
         with self._noted_if_refused():
             if self.opened.has_leftovers:
@@ -167,14 +166,14 @@ class BayStart:
         return BayOpener(
             self.settings,
             self.stack,
-            ours=lambda: frozenset(array.uuid for array in self._left().arrays),
+            ours=lambda: frozenset(array.uuid for array in self.left.arrays),
             refuse=lambda drive: [why for why in hook(drive=drive) if why],
         )
 
-    def _left(self) -> LeftBehind:
-        if self.left is None:
-            self.left = self._read_left()
-        return self.left
+    @cached_property
+    def left(self) -> LeftBehind:
+        """What earlier runs left behind; a fleet reads it once for all bays."""
+        return self._read_left()
 
     def _read_left(self) -> LeftBehind:
         """Read every journal of earlier runs."""
@@ -186,7 +185,7 @@ class BayStart:
         A run that still writes may be about to build the array that it planned, and no lease protects its name.
         """
         machine_id = "" if self.settings.read_only else bay.facts.get("machine_id")
-        arrays = [array for array in self._left().arrays if machine_id and array.machine_id == machine_id]
+        arrays = [array for array in self.left.arrays if machine_id and array.machine_id == machine_id]
         own, folders = journal.path.resolve(), {array.run_folder for array in arrays}
         in_use = {folder for folder in folders if folder.resolve() != own and is_in_use(folder)}
         planned_now = {array.device for array in arrays if array.run_folder in in_use}
@@ -199,24 +198,25 @@ class BayStart:
 
         Raises ``pytest.UsageError`` if another run holds such a drive, or the machine is lost.
         """
-        if self.settings.read_only or not self._left().caches:
+        if self.settings.read_only or not self.left.caches:
             return ()
 
         def left_now() -> list[CacheChange]:
             self.left = self._read_left()
             return list(map(_change, self.left.caches))
 
-        left = map(_change, self._left().caches)
+        left = map(_change, self.left.caches)
         with usage_error(RigError):
             unchecked = self.settings.unchecked
             restored = cache_changes.restore_left(channel, bay.drives, left, left_now, journal.note, unchecked)
-        self.left = self._read_left() if restored else self._left()
+        if restored:
+            self.left = self._read_left()
         return restored
 
     def _remarks_of_caches(self, bay: Bay) -> Iterator[str]:
         """Yield a remark for each write cache of these drives, or of this machine, that is not restored yet."""
         machine_id = bay.facts.get("machine_id")
-        for left in self._left().caches:
+        for left in self.left.caches:
             if any(map(_change(left).is_of, bay.drives)) or (machine_id and left.machine_id == machine_id):
                 yield (
                     f"run {left.run_folder.name} switched the write cache of {left.name}, which was {left.was}; the "
