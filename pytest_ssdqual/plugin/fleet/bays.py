@@ -164,7 +164,7 @@ class FleetRun:
     record: folders.Fleet
     runs: tuple[BayRun, ...]
     #: Remarks for the header, such as shared paths.
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[str, ...]
     #: Why ``fleet.json`` could not be written; empty if it was.
     incomplete: str = ""
     artefacts: list[Artefact] = field(default_factory=list)

@@ -35,7 +35,7 @@ class ChainedLimit:
     limit: Limit
     reference: str
     #: Why it is not known whether the drives meet their sheet; an array that keeps the limit is no pass then.
-    doubt: str = ""
+    doubt: str
 
 
 @frozen

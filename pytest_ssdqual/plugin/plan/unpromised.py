@@ -35,14 +35,14 @@ class ClaimPlace:
     geometries: tuple[Geometry, ...]
     workload: Workload
     #: It is a cell of rounds, before which no members are measured.
-    is_cell: bool = False
+    is_cell: bool
 
     @property
     def place(self) -> tuple[Claim, Geometry, Workload]:
         """Where a spec has the promise of it; of a sweep that is the widest array."""
         return self.claim, max(self.geometries), self.workload
 
-    def has_limit(self, spec: Spec, *, has_baseline: bool, has_members: bool = True) -> bool:
+    def has_limit(self, spec: Spec, *, has_baseline: bool, has_members: bool) -> bool:
         """Return whether the claim has a limit.
 
         One in per cent of an earlier run needs that run, a chained one the measurements of the bare members.

@@ -156,7 +156,7 @@ class BayStart:
         )
         return Qualification(
             settings, self.protocol, spec.on(self.protocol.striping), bay, self.journal, self.resumed, self.baseline,
-            self.name, sources=sources,
+            self.name, sources,
         )  # fmt: skip
 
     @property

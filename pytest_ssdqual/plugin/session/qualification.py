@@ -39,15 +39,15 @@ class Qualification:
     #: None in a run that only collects and writes nothing.
     journal: Journal | None
     #: The run that this session resumes.
-    resumed: ResumedRun | None = None
+    resumed: ResumedRun | None
     #: The earlier run that promises may be in per cent of.
-    baseline: Baseline | None = None
+    baseline: Baseline | None
     #: Name of the bay in a run of several; empty in a run of one.
-    name: str = ""
+    name: str
+    #: Path or shipped name of each sheet that the spec consists of.
+    sources: tuple[str, ...]
     #: Number of drives that the bay must have; None if only a pattern determined it.
     expected: ExpectedDrives | None = None
-    #: Path or shipped name of each sheet that the spec consists of.
-    sources: tuple[str, ...] = ()
 
     @property
     def memory(self) -> EarlierResults:

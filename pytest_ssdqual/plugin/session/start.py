@@ -83,7 +83,6 @@ def join(config: pytest.Config, worker_data: Mapping[str, Any]) -> BayRun:
     if journal and resumed:
         resumed.note_in(journal)
     found = Qualification(
-        settings, protocol, spec.on(protocol.striping), bay, journal, resumed, baseline, worker_data["name"],
-        sources=sources,
-    )  # fmt: skip
+        settings, protocol, spec.on(protocol.striping), bay, journal, resumed, baseline, worker_data["name"], sources
+    )
     return BayRun(found, ExitStack(), glance_s=worker_data["glance_s"])

@@ -26,7 +26,7 @@ class Observers:
     """Passes progress events of one or several bays to all observers; on the controller."""
 
     def __init__(self, config: pytest.Config, runs: Sequence[Qualification], page: LivePageFeed | None,
-                 notifier: Notifier | None = None) -> None:  # fmt: skip
+                 notifier: Notifier | None) -> None:  # fmt: skip
         self._page = page
         self._session = config.pluginmanager.get_plugin("session")
         self.progress = on_terminal(config)
