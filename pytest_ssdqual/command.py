@@ -111,18 +111,23 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"pytest-ssdqual {metadata.version('pytest-ssdqual')}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    _run(commands.add_parser("run", help="run shipped suites with pytest", allow_abbrev=False))
-    help_of_doctor = "report what machine and drives lack for a run, and write nothing"
-    _doctor(commands.add_parser("doctor", help=help_of_doctor, allow_abbrev=False))
-    _report(commands.add_parser("report", help="write the page of a run or of a fleet again"))
-    _compare(commands.add_parser("compare", help="compare runs with the first of them"))
-    _history(commands.add_parser("history", help="one figure over all runs of a folder"))
-    _export(commands.add_parser("export", help="write the figures of runs as CSV, Excel or Parquet"))
-    _dashboard(commands.add_parser("dashboard", help="write a page over all runs of a folder"))
-    _certificate(commands.add_parser("certificate", help="write the certificate of a run for print"))
-    _merge(commands.add_parser("merge", help="merge separate runs into one fleet, as its bays"))
-    _trace(commands.add_parser("trace", help="check and summarise a trace of I/O, and write its normal form"))
-    _spec(commands.add_parser("spec", help="explain a spec, or write one from the run of a reference drive"))
+    for name, text, declare, act in (
+        ("run", "run shipped suites with pytest", _run, run),
+        ("doctor", "report what machine and drives lack for a run, and write nothing", _doctor, doctor),
+        ("report", "write the page of a run or of a fleet again", _report, report),
+        ("compare", "compare runs with the first of them", _compare, compare),
+        ("history", "one figure over all runs of a folder", _history, history),
+        ("export", "write the figures of runs as CSV, Excel or Parquet", _export, export),
+        ("dashboard", "write a page over all runs of a folder", _dashboard, dashboard),
+        ("certificate", "write the certificate of a run for print", _certificate, certificate),
+        ("merge", "merge separate runs into one fleet, as its bays", _merge, merge),
+        ("trace", "check and summarise a trace of I/O, and write its normal form", _trace, trace),
+        ("spec", "explain a spec, or write one from the run of a reference drive", _spec, spec),
+    ):
+        # What these two do not know goes to pytest.
+        command = commands.add_parser(name, help=text, allow_abbrev=act not in (run, doctor))
+        declare(command)
+        command.set_defaults(act=act)
     return parser
 
 
@@ -140,7 +145,6 @@ def _run(parser: argparse.ArgumentParser) -> None:
         "rest", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="more suites, then arguments of pytest"
     )
     suite.completer = lambda **_: suites.names()  # type: ignore[attr-defined]  # argcomplete's
-    parser.set_defaults(act=run)
 
 
 def _doctor(parser: argparse.ArgumentParser) -> None:
@@ -150,7 +154,6 @@ def _doctor(parser: argparse.ArgumentParser) -> None:
         "begin, else 1. Other arguments go to pytest, e.g. --ssd-bays=FILE."
     )
     _short(parser)
-    parser.set_defaults(act=doctor)
 
 
 def _short(parser: argparse.ArgumentParser) -> None:
@@ -163,7 +166,6 @@ def _report(parser: argparse.ArgumentParser) -> None:
         "run", metavar="RUN", help=f"a run folder or that of a fleet, the beginning of its name, or {LAST}"
     )
     _where(parser)
-    parser.set_defaults(act=report)
 
 
 def _compare(parser: argparse.ArgumentParser) -> None:
@@ -184,7 +186,6 @@ def _compare(parser: argparse.ArgumentParser) -> None:
     )
     _where(parser)
     _forms(parser)
-    parser.set_defaults(act=compare)
 
 
 def _history(parser: argparse.ArgumentParser) -> None:
@@ -192,7 +193,6 @@ def _history(parser: argparse.ArgumentParser) -> None:
     for name in ("claim", "workload", "geometry", "model", "firmware", "bay"):
         parser.add_argument(f"--{name}", metavar="GLOB", help=f"only figures of this {name}")
     _forms(parser)
-    parser.set_defaults(act=history)
 
 
 def _certificate(parser: argparse.ArgumentParser) -> None:
@@ -203,7 +203,6 @@ def _certificate(parser: argparse.ArgumentParser) -> None:
     for name in ("order", "lot", "operator"):
         parser.add_argument(f"--{name}", metavar="TEXT", default="", help="without it a line to fill in by hand")
     _where(parser)
-    parser.set_defaults(act=certificate)
 
 
 def _merge(parser: argparse.ArgumentParser) -> None:
@@ -214,7 +213,6 @@ def _merge(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--junitxml", metavar="FILE", type=Path, help="write the verdicts of all bays as JUnit")
     _where(parser)
-    parser.set_defaults(act=merge)
 
 
 def _export(parser: argparse.ArgumentParser) -> None:
@@ -223,7 +221,6 @@ def _export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--xlsx", metavar="FILE", type=Path, help="write a workbook; needs the extra xlsx")
     parser.add_argument("--parquet", metavar="FILE", type=Path, help="write Parquet; needs the extra history")
     _where(parser)
-    parser.set_defaults(act=export)
 
 
 def _dashboard(parser: argparse.ArgumentParser) -> None:
@@ -231,7 +228,6 @@ def _dashboard(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", metavar="FILE", dest="output", type=Path, help="the page; default: dashboard.html in the folder"
     )
-    parser.set_defaults(act=dashboard)
 
 
 def _spec(parser: argparse.ArgumentParser) -> None:
@@ -240,7 +236,6 @@ def _spec(parser: argparse.ArgumentParser) -> None:
     task.add_argument("--from", metavar="RUN", dest="run", help="take the figures of this run folder")
     parser.add_argument("-o", metavar="FILE", dest="output", type=Path, help="the new spec, which must not exist")
     _where(parser)
-    parser.set_defaults(act=spec)
 
 
 def _trace(parser: argparse.ArgumentParser) -> None:
@@ -250,7 +245,6 @@ def _trace(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("file", metavar="FILE", type=Path)
     parser.add_argument("-o", metavar="FILE", dest="output", type=Path, help="write it as iolog 3, without any names")
-    parser.set_defaults(act=trace)
 
 
 def _where(parser: argparse.ArgumentParser) -> None:
