@@ -82,7 +82,7 @@ def subject(item: pytest.Item) -> SubjectOfTest:
 
 def of(item: pytest.Item) -> tuple[CampaignStep, ...]:
     """Return the steps that a test needs; none if it does not use the drives."""
-    names = getattr(item, "fixturenames", ())
+    names = marks.fixtures(item)
     if not needs_drives(item) or "_ssd_campaign" not in names:
         return ()
     if "ssd_power_cuts" in names and not item.config.getoption("ssd_power_off"):

@@ -78,7 +78,7 @@ def order(items: list[pytest.Item], *, of_drives: bool = False) -> None:
     def key(item: pytest.Item) -> tuple[object, ...]:
         if not marks.needs_drives(item):
             return (0,)
-        if "ssd_health" in getattr(item, "fixturenames", ()):
+        if "ssd_health" in marks.fixtures(item):
             return (5,)
         if marks.parameters(item).get("ssd_self_test") == "last":
             return (4,)

@@ -121,7 +121,8 @@ def find(
 
 def claim_places(item: pytest.Item) -> Iterator[ClaimPlace]:
     """Yield what a test judges its claims on; nothing for a test that judges none, or not on arrays of its own."""
-    if "ssd_sla" not in getattr(item, "fixturenames", ()) or "ssd_explore" in item.fixturenames:  # type: ignore[attr-defined]
+    names = marks.fixtures(item)
+    if "ssd_sla" not in names or "ssd_explore" in names:
         return
     geometries = tuple(dict.fromkeys(step.geometry for step in needs.of(item)))
     about = needs.subject(item)

@@ -184,7 +184,7 @@ def _require_limits(run: Qualification, items: Sequence[pytest.Item]) -> None:
     plan of a lot.
     """
     hardware = marks.selected(items)
-    without_plan = next((each for each in hardware if "ssd_lot" in getattr(each, "fixturenames", ())), None)
+    without_plan = next((each for each in hardware if "ssd_lot" in marks.fixtures(each)), None)
     if without_plan and (why := lot.without_plan(run.spec)):
         raise pytest.UsageError(f"{without_plan.nodeid}: {why}")
     own = [run.spec.of(drive.name) for drive in run.bay.drives]
@@ -198,14 +198,14 @@ def _require_searches(items: Sequence[pytest.Item]) -> None:
     Skipping it would leave a suite about lost data without a verdict beside a green one.
     """
     for item in marks.selected(items):
-        is_search = {"ssd_explore", "ssd_integrity"} & set(getattr(item, "fixturenames", ()))
+        is_search = {"ssd_explore", "ssd_integrity"} & set(marks.fixtures(item))
         if is_search and not find_spec("hypothesis"):
             raise pytest.UsageError(f"{item.nodeid}: {NO_HYPOTHESIS}")
 
 
 def _objections(item: pytest.Item, run: Qualification) -> tuple[str, ...]:
     """Return the reasons why the run cannot serve a test, before it measures anything."""
-    names = getattr(item, "fixturenames", ())
+    names = marks.fixtures(item)
     if run.settings.read_only and "_ssd_campaign" in names:
         return (READ_ONLY,)
     if "ssd_explore" in names and (why := _unsearched(run)):

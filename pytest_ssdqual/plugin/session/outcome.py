@@ -120,7 +120,7 @@ def is_concerned(item: pytest.Item, call: pytest.CallInfo[None]) -> bool:
 
     Fixtures of the session end after its last test, whichever that is.
     """
-    uses_drives = any(name.startswith("ssd_") for name in getattr(item, "fixturenames", ()))
+    uses_drives = any(name.startswith("ssd_") for name in marks.fixtures(item))
     is_rig = call.excinfo is not None and isinstance(call.excinfo.value, RigError)
     return marks.needs_drives(item) or uses_drives or is_rig
 
@@ -237,7 +237,7 @@ def require_judged(item: pytest.Item) -> None:
     Of the claims that its class or module declares for several tests, a test needs to judge one. So does a test of a
     lot, whose evidence is about the plan.
     """
-    names = getattr(item, "fixturenames", ())
+    names = marks.fixtures(item)
     judged = {each.claim for each in item.stash.get(EVIDENCE, ())}
     own = marks.own_claims(item)
     if not own and "ssd_sla" not in names:
@@ -257,7 +257,7 @@ def _newly_failed(item: pytest.Item) -> DriveFailed | None:
     run = item.config.stash.get(RUN, None)
     if run is None or geometry is None or not geometry.is_side_by_side:
         return None
-    if "ssd_lot" in getattr(item, "fixturenames", ()):
+    if "ssd_lot" in marks.fixtures(item):
         return None
     members = run.failures.among(run.qualification.bay.drives[: geometry.width])
     new = [each for each in members if run.is_unreported(each.serial, item.nodeid)]

@@ -58,7 +58,7 @@ def count(items: Iterable[pytest.Item]) -> int:
     return sum(
         max(map(_judged_at_once, needs.of(item)), default=0) * _each(item)
         for item in items
-        if "ssd_sla" in getattr(item, "fixturenames", ()) and not item.get_closest_marker("skip")
+        if "ssd_sla" in marks.fixtures(item) and not item.get_closest_marker("skip")
     )
 
 
@@ -119,7 +119,7 @@ def plan_tests(run: Qualification, items: Iterable[pytest.Item], collected: Iter
 def _claims(item: pytest.Item) -> tuple[str, ...]:
     """Return what a test declares to judge: claims, or the name of its kind of test."""
     claims = marks.own_claims(item) or marks.promised(item)
-    fixtures = getattr(item, "fixturenames", ())
+    fixtures = marks.fixtures(item)
     return tuple(sorted(claims) or [name for name, fixture in GROUPS.items() if fixture in fixtures])
 
 
