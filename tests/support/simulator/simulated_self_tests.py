@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from support.builders import inspected
+from support.simulator.pairs import pairs
 
 #: Results in log page 06h.
 RESULTS = {"passed": 0, "lost": 0, "aborted": 1, "failed": 7}
@@ -26,7 +26,7 @@ class SelfTests:
 
     @classmethod
     def of_environment(cls) -> SelfTests:
-        return cls(dict(each.split("=") for each in os.environ.get("SIMULATED_SELF_TESTS", "").split()))
+        return cls(pairs("SIMULATED_SELF_TESTS"))
 
     def script(self, what: str, arguments: Sequence[str], serials: Mapping[str, str]) -> str:
         """What ``self_test.sh`` says."""
