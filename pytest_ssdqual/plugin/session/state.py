@@ -68,6 +68,8 @@ class BayRun:
     manifest: Manifest | None = None
     #: The plan of the tests that will run.
     steps: Steps = ()
+    #: What takes time that the plan has not.
+    unplanned: tuple[str, ...] = ()
     #: The plan of the same tests by another protocol.
     steps_by: Callable[[Protocol], Steps] = lambda protocol: ()
     #: The tests without a limit.
@@ -148,6 +150,7 @@ class BayRun:
         self.steps_by = lambda protocol: order.plan(items, found.spec, protocol, deepest, members=members)
         self.steps = self.steps_by(found.protocol)
         self.asked = stopping.asked(items, self.unpromised.wanted)
+        self.unplanned = order.unplanned(items)
         past = found.resumed.past if found.resumed else None
         if found.budget_s is not None:
             self._keep_to(found.budget_s, past.spent_s if past else 0.0)
@@ -192,6 +195,7 @@ class BayRun:
         self.planned_s = printed.seconds
         return replace(
             printed,
+            assumptions=(*printed.assumptions, *self.unplanned),
             is_expected=found.expected is not None,
             unused=stopping.unused(self.declared, found.spec, found.sources),
             without_limit=self.unpromised.sentence,
