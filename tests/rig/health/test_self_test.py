@@ -15,7 +15,10 @@ DRIVES = "nvme0n1", "/dev/nvme0n1", "auto", "sdb", "/dev/sdb", "megaraid,4"
 
 @pytest.fixture
 def tools(tmp_path: Path) -> Path:
-    """A folder with nvme-cli, which refuses with a status whose lowest bits are 0, and smartctl; both write down what they were given."""
+    """A folder with nvme-cli, which refuses with a status whose lowest bits are 0, and smartctl.
+
+    Both write down what they were given.
+    """
     folder = tmp_path / "bin"
     folder.mkdir()
     for name, ending in (("nvme", "echo NVMe status: busy; exit 8"), ("smartctl", "exit 64")):
