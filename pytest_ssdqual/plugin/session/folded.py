@@ -61,9 +61,9 @@ def _cause(report: pytest.TestReport) -> Hashable:
     failed = _failed(report)
     if failed and failed.cause:
         return failed.cause.culprit, failed.cause.drives
-    if failed or not _is_sentence(_entries(report)):
+    message = str(getattr(getattr(report.longrepr, "reprcrash", None), "message", ""))
+    if failed or not message or not _is_sentence(_entries(report)):
         return report.nodeid, report.when
-    message = str(report.longrepr.reprcrash.message)  # type: ignore[union-attr]
     return message.partition(NOT_MEASURED)[2] or message
 
 
