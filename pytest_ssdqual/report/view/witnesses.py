@@ -1,11 +1,20 @@
-"""The table of what was observed at each member while an array was measured: its I/O, queue and placement."""
+"""Tables of what was observed beside a measurement: I/O, queue and placement of each member, and shared links."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from pytest_ssdqual.qual.measured.environment import DeviceQueue, DrivePlacement, ProcessEnvironment
-from pytest_ssdqual.qual.units import format_capacity, format_latency
+from pytest_ssdqual.qual.measured.environment import (
+    DeviceQueue,
+    DrivePlacement,
+    ProcessEnvironment,
+    SharedLink,
+    SharedLinks,
+)
+from pytest_ssdqual.qual.measured.result_records import MeasuredRecord
+from pytest_ssdqual.qual.measured.run import RunRecord
+from pytest_ssdqual.qual.units import Unit, format_capacity, format_latency, format_value
+from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view.tables import Table, TableRow, bounded
 
 #: Rows of a table.
@@ -15,6 +24,7 @@ COLUMNS = (
     "NUMA node", "Interrupts on CPU",
 )  # fmt: skip
 REST = "records.jsonl has them"
+LINK_COLUMNS = "Link of", "Drives", "Lanes", "Carries at most", "Carried at most", "Share", "Under"
 
 
 def members(seen: ProcessEnvironment) -> Table | None:
@@ -55,3 +65,39 @@ def _place(place: DrivePlacement | None) -> tuple[str, str, str]:
     node = "" if place.numa_node is None else str(place.numa_node)
     cache = f", {place.write_cache}" if place.write_cache else ""
     return f"{place.scheduler}{requests}{cache}" if place.scheduler else "", node, place.interrupt_cpus
+
+
+def shared_links(story: RunReader) -> Table:
+    """Return a row for each link that drives share: what it carries, and the most that was measured over it.
+
+    Bare drives side by side load their links most. Each is taken to do the same part of what all did.
+    """
+    noted = list(story.contents(SharedLinks, "shared_links"))[-1:]
+    links = noted[0].links if noted else ()
+    runs = [run for record in _bare(story) for run in record.runs] if links else []
+    rows = [_shared(link, runs) for link in links]
+    return bounded(LINK_COLUMNS, rows, f"Links that drives share: {len(rows):,}", MOST_ROWS, REST)
+
+
+def _bare(story: RunReader) -> Iterator[MeasuredRecord]:
+    for record in story.contents(MeasuredRecord, "measured", "member"):
+        if record.geometry.is_side_by_side:
+            yield record
+
+
+def _shared(link: SharedLink, runs: Iterable[RunRecord]) -> TableRow:
+    name = (link.name, f"{len(link.drives):,}", f"{link.speed:g} GT/s × {link.width}", _rate(link.bytes_per_s))
+    most, run = max(((_carried(link, run), run) for run in runs), key=lambda pair: pair[0], default=(0.0, None))
+    if run is None:
+        return (*name, "", "", "")
+    return (*name, _rate(most), f"{most / link.bytes_per_s:.0%}", run.workload)
+
+
+def _carried(link: SharedLink, run: RunRecord) -> float:
+    """Return the bytes per second over a link in the direction that had more."""
+    larger = max(run.read_iops, run.write_iops) / run.iops if run.iops else 0.0
+    return run.bytes_per_s * larger * len(set(link.drives) & set(run.members)) / len(run.members)
+
+
+def _rate(bytes_per_s: float) -> str:
+    return format_value(bytes_per_s, Unit.BYTES_PER_SECOND)
