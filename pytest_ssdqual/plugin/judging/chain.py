@@ -20,6 +20,7 @@ from pytest_ssdqual.qual.spec.claims import Claim, Limit
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import CannotJudge
 from pytest_ssdqual.qual.units import Unit, format_value
+from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
 from pytest_ssdqual.qual.verdict.verdict import Outcome, judge_all
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine.machine import RigError
@@ -78,6 +79,8 @@ class Chain:
     spec: Spec
     attributor: Attributor
     siblings: Siblings
+    #: The claims among which an anchor's own test is judged: a drive that is undecided there raises no limit here.
+    family: ErrorControl
     _known: dict[tuple[Geometry, Workload, tuple[str, ...]], ChainedLimit] = field(default_factory=dict)
 
     def limit(
@@ -141,15 +144,22 @@ class Chain:
     def _judge(
         self, anchor: Anchor, measured: Measured, promise: ChainedPromise, members: Sequence[str], anchored: Anchored
     ) -> None:
-        """Add the members whose whole interval is below the anchor's limit, side by side and alone."""
+        """Add the members that miss the anchor as its own test would say, side by side and alone.
+
+        A member of which that is not certain is none that is known to meet its sheet, either.
+        """
         claim, published = Claim.STEADY_IOPS, anchor.published.value
         limit = self.spec.limit(claim, measured.geometry, anchor.workload)
         limit = limit or _limit(published, promise.percent, promise.place)
-        verdicts = [each for each in judge_all(claim, measured, limit) if each.subject.drive in members]
+        of_all = judge_all(claim, measured, limit, family=self.family)
+        verdicts = [each for each in of_all if each.subject.drive in members]
         alone = self.attributor.campaign().alone(anchor.workload)
         suffices = {each.drive for each in alone.measurements if _reaches(each, limit)} if alone else set()
-        below = [each for each in verdicts if each.outcome is Outcome.FAIL and each.subject.drive not in suffices]
+        doubtful = [each for each in verdicts if not each and each.subject.drive not in suffices]
+        below = [each for each in doubtful if each.outcome is Outcome.FAIL]
         if not below:
+            if doubtful:
+                anchored.doubts.append(f"their maximum {anchor.workload} is undecided")
             return
         cause = self.siblings.cause(verdicts, measured)
         if cause and cause.culprit.acquits_drives:
