@@ -15,6 +15,7 @@ from pytest_ssdqual.plugin.judging.siblings import Siblings
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.raid.member_curve import physical_read_fraction
 from pytest_ssdqual.qual.spec.chain import Anchor, ChainedPromise
 from pytest_ssdqual.qual.spec.claims import Claim, Limit
 from pytest_ssdqual.qual.spec.spec import Spec
@@ -120,7 +121,8 @@ class Chain:
         self, promise: ChainedPromise, geometry: Geometry, workload: Workload, members: Sequence[str]
     ) -> ChainedLimit:
         anchored = self._anchored(promise, members)
-        factors = _factors(anchored.missed)
+        reads = physical_read_fraction(geometry, workload)
+        factors = _factors(anchored.missed, promise.anchors, reads)
         predicted = self.attributor.faster(geometry, workload, members, factors).iops.value
         what = f"{format_value(predicted, Unit.IOPS)} that {anchored.reference(promise.sheet)}"
         share = f"{promise.percent:g} % of the {what}"
@@ -181,9 +183,20 @@ def _limit(iops: float, percent: float, source: str) -> Limit:
     return Limit(claim.direction, iops * percent / 100, claim.unit, source)
 
 
-def _factors(missed: Sequence[MissedAnchor]) -> Mapping[str, float]:
-    """Return by how much each drive would have to be faster to do all that is published."""
+def _factors(missed: Sequence[MissedAnchor], anchors: Sequence[Anchor], reads: float) -> Mapping[str, float]:
+    """Return by how much each drive would have to be faster at this share of reads to do all that is published.
+
+    One that misses the published writes only is slower in its writes only.
+    """
+    usual = {anchor: _time(anchor, reads) for anchor in anchors}
     factors: dict[str, float] = {}
-    for each in missed:
-        factors[each.drive] = max(factors.get(each.drive, 1.0), 1 / max(each.share, LEAST_SHARE))
+    for drive in dict.fromkeys(each.drive for each in missed):
+        shares = {each.anchor: max(each.share, LEAST_SHARE) for each in missed if each.drive == drive}
+        own = sum(seconds / shares.get(anchor, 1.0) for anchor, seconds in usual.items())
+        factors[drive] = own / sum(usual.values())
     return factors
+
+
+def _time(anchor: Anchor, reads: float) -> float:
+    """Return the seconds that a drive needs for its I/Os of this kind, of one I/O of the mix."""
+    return (reads if anchor.workload.read_fraction else 1 - reads) / anchor.published.value

@@ -21,6 +21,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 SHEET = (
     sheet.PRODUCT
     + sheet.figure(rw="randread", bs="4k", conditions="unpublished", iops=1000)
+    + sheet.figure(rw="randwrite", bs="4k", conditions="unpublished", iops=500)
     + sheet.promise(claim="steady_iops", min_percent_of_spec=90)
 )
 ARRAY, LOAD = Geometry(RaidLevel.RAID0, 3), Workload("randread", "4k", 8)
@@ -33,10 +34,13 @@ PREDICTED = 2000.0
 LOW = (850, 830, 870, 830, 870)
 
 
-def limit(tmp_path: Path, rates: Sequence[Sequence[int]], claims: int) -> ChainedLimit:
-    """Return the limit of the array after its drives did so many IOPS at their maximum."""
-    measured = Measured((strategies.side_by_side(rates, workload=MOST),))
-    campaign = SimpleNamespace(member=lambda workload: measured, alone=lambda workload=None: None)
+def limit(tmp_path: Path, rates: Sequence[Sequence[int]], claims: int, load: Workload = LOAD) -> ChainedLimit:
+    """Return the limit of the array after its drives did so many IOPS at each of their maxima."""
+
+    def member(workload: Workload) -> Measured:
+        return Measured((strategies.side_by_side(rates, workload=workload),))
+
+    campaign = SimpleNamespace(member=member, alone=lambda workload=None: None)
 
     def faster(
         geometry: Geometry, workload: Workload, drives: Sequence[str], factors: Mapping[str, float]
@@ -47,7 +51,7 @@ def limit(tmp_path: Path, rates: Sequence[Sequence[int]], claims: int) -> Chaine
     siblings = cast(Siblings, SimpleNamespace(cause=lambda verdicts, judged: None))
     family = ErrorControl(claims, BONFERRONI)
     chain = Chain(sheet.load(tmp_path, SHEET), attributor, siblings, family)
-    found = chain.limit(Claim.STEADY_IOPS, ARRAY, LOAD, MEMBERS)
+    found = chain.limit(Claim.STEADY_IOPS, ARRAY, load, MEMBERS)
     assert found is not None
     return found
 
@@ -56,6 +60,19 @@ def test_drives_that_miss_their_maximum_raise_the_limit_of_their_array(tmp_path:
     found = limit(tmp_path, [LOW, LOW, LOW], claims=1)
     assert found.limit.bound == pytest.approx(0.9 * PREDICTED / 0.85)
     assert not found.doubt
+
+
+@pytest.mark.parametrize(
+    ("load", "factor"),
+    [(Workload("randwrite", "4k", 8), 1.0), (Workload("randrw", "4k", 8, 70), 0.0007 / 0.85 + 0.0006)],
+)
+def test_what_a_drive_misses_of_one_kind_raises_only_its_share_of_a_mix(
+    tmp_path: Path, load: Workload, factor: float
+) -> None:
+    """The drives do 850 of 1,000 reads, and of the published 500 writes more than all."""
+    at_sheet = 0.0007 + 0.0006 if load.read_fraction else 1.0
+    found = limit(tmp_path, [LOW, LOW, LOW], claims=1, load=load)
+    assert found.limit.bound == pytest.approx(0.9 * PREDICTED * factor / at_sheet)
 
 
 def test_drives_that_reach_their_maximum_are_the_measure_of_their_array(tmp_path: Path) -> None:
