@@ -241,7 +241,8 @@ class BayRun:
         if attributor is None:
             return None
         if self._chain is None:
-            self._chain = Chain(self.qualification.spec, attributor, Siblings(lambda: attributor.campaign()))
+            siblings = Siblings(lambda: attributor.campaign())
+            self._chain = Chain(self.qualification.spec, attributor, siblings, self.family)
         return self._chain
 
     def note_judged(self, family: FamilyRecord | None, judged: JudgedTests) -> None:
