@@ -218,7 +218,7 @@ class BayRun:
         """The limits of arrays by their members; None if the bare drives are not measured before arrays."""
         if self.attributor is None or not self._has_members:
             return None
-        return Chain(self.qualification.spec, self.attributor, Siblings(self.begun_campaign))
+        return Chain(self.qualification.spec, self.attributor, Siblings(self.begun_campaign), self.family)
 
     def connected(self, stack: ExitStack) -> Channel:
         """Return the connection to the machine; a worker opens its own, which ``stack`` closes."""
