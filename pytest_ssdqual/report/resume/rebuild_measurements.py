@@ -103,7 +103,6 @@ class Shelf:
             raise Forgotten(f"{raw} is damaged: {error}") from error
         if workload.burst_s:
             read = output.of_bursts(read, noted.window_s)
-        parts, part_reports = output.of_drives(read, geometry)
         return Run(
             workload=workload,
             geometry=geometry,
@@ -114,9 +113,7 @@ class Shelf:
             rounds=len(noted.round_iops),
             raw=raw,
             seen=noted.seen,
-            parts=parts,
-            reports=read.of_target,
-            part_reports=part_reports,
+            parts=output.of_drives(read, geometry),
             spell_length_s=noted.spell_length_s,
         )
 

@@ -1,4 +1,4 @@
-"""Tests fio of the machine under test for the required features; its version is only recorded."""
+"""Tests fio of the machine under test for the required features, whatever its version is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
-from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.fio.jobs import Job, JobTarget, engine, fill, measurement
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, Machine, RigError
@@ -34,14 +33,7 @@ class FioUnfit(RigError):
     """The machine has no fio, or it lacks a feature that every measurement needs."""
 
 
-@frozen
-class FioFacts:
-    """Recorded facts about a machine's fio; ``version`` as fio prints it, e.g. ``fio-3.33``."""
-
-    version: str
-
-
-def probe(machine: Machine) -> FioFacts:
+def probe(machine: Machine) -> None:
     """Try all options of this program's jobs without touching a drive; ``FioUnfit`` names what is missing."""
     try:
         version = machine.run(["fio", "--version"])
@@ -50,7 +42,6 @@ def probe(machine: Machine) -> FioFacts:
     if objection := _objection_to(machine, [job.options for job in _specimens()]):
         sentence = f"{version.text.strip()} on {machine.name} {objection}"
         raise FioUnfit(f"{sentence}; {ENGINE_ADVICE if NO_ENGINE in objection else NEWER_ADVICE}")
-    return FioFacts(version.text.strip())
 
 
 def lacks_engine(machine: Machine, name: str) -> str:

@@ -15,9 +15,17 @@ from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.rig.fio import acceptance, engine_limits
 from pytest_ssdqual.rig.fio.jobs import ExpectedResult, Job
-from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, FioResult, StatusReader
+from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, FioResult, StatusReader, parse
 from pytest_ssdqual.rig.machine import run_files, scripts
-from pytest_ssdqual.rig.machine.machine import Completed, DeadlineExceeded, Machine, RigError, Tethered, ask
+from pytest_ssdqual.rig.machine.machine import (
+    Completed,
+    DeadlineExceeded,
+    InvalidMeasurement,
+    Machine,
+    RigError,
+    Tethered,
+    ask,
+)
 
 #: Seconds for fio's own start and end, on an emulated or busy machine.
 OVERHEAD_S = 90.0
@@ -73,6 +81,14 @@ class FinishedProcess:
     def accepted(self, expectation: ExpectedResult) -> FioResult:
         """Return the result; raises as ``acceptance.accept``."""
         return acceptance.accept(self.pieces(), self.completed.status, self.completed.errors, expectation)
+
+    @property
+    def errno(self) -> int:
+        """The first failed job's errno; 0 if none failed, or if the output is not whole."""
+        try:
+            return parse(self.pieces()).error
+        except InvalidMeasurement:
+            return 0
 
 
 @dataclass(slots=True)

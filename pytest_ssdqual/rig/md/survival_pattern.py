@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.rig.fio import acceptance, jobs, output, process
+from pytest_ssdqual.rig.fio import acceptance, jobs, process
 from pytest_ssdqual.rig.fio.jobs import ExpectedResult, Job, JobTarget
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.machine import scripts
@@ -77,7 +77,7 @@ def damage(finished: FinishedProcess, expectation: ExpectedResult) -> str:
     try:
         finished.accepted(expectation)
     except InvalidMeasurement:
-        if not _differs(finished.pieces()):
+        if finished.errno != errno.EILSEQ:
             raise
         return "a block does not hold what was written; fio did not report which"
     return ""
@@ -111,14 +111,6 @@ def _sentence(match: re.Match[str]) -> str:
     if match["found"] == "verify failed":
         return f"{where}: its checksum is wrong"
     return f"{where}: it holds something else ({match['found']})"
-
-
-def _differs(data: output.Output) -> bool:
-    """Return True if fio's output has the error of a failed comparison."""
-    try:
-        return output.parse(data).error == errno.EILSEQ
-    except InvalidMeasurement:
-        return False
 
 
 @frozen

@@ -87,7 +87,6 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
         result = finished.accepted(job.expectation)
         result, window_s = _counted(workload, window, result, finished.completed.elapsed_s)
     setup.require_caches(array)
-    parts, part_reports = output.of_drives(result, array.geometry)
     measured_run = Run(
         workload=workload,
         geometry=array.geometry,
@@ -98,10 +97,8 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
         rounds=window.rounds,
         raw=raw,
         seen=with_media(environment.between(array, before, after, workload, result, stripes)),
-        parts=parts,
-        reports=result.of_target,
+        parts=output.of_drives(result, array.geometry),
         is_heat_promised=setup.promises_heat(array.geometry, workload),
-        part_reports=part_reports,
     )
     environment.note(setup.logbook, measured_run, kind)
     return measured_run

@@ -258,7 +258,7 @@ def between(
         clock_jump_s=jump_s,
         clock_resolution_s=before.resolution_s + after.resolution_s,
         cpu=host_load.cpu(before.host, after.host, seconds),
-        jobs_busy=(result.user_percent + result.system_percent) / 100,
+        jobs_busy=result.jobs_busy,
         drives=tuple(
             DriveEnvironment(
                 drive.name,

@@ -10,6 +10,7 @@ from support.builders.captured import VERSIONS, captured
 from support.fakes import real_fio
 from support.fakes.bound_commands import bound_to, unbound
 
+from pytest_ssdqual.qual.measured.interval import Spell
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.fencing import Checked
 from pytest_ssdqual.rig.fio import acceptance, output
@@ -340,6 +341,8 @@ def test_real_fio_reports_all_bursts_and_the_time_of_one(tmp_path: Path) -> None
     assert (whole.start_s, whole.seconds, len(parts)) == (0, 2, 2)
     assert whole.write_ios == result.write.ios == sum(part.write_ios for (part,) in parts)
     assert whole.write_latency.total == result.write.latency.total
+    spell = Spell.of_interval(whole)
+    assert (spell.slowest_low, spell.fastest_high) == (0, result.write.bytes), "single seconds are not known"
 
 
 def test_real_fio_ends_at_the_time_if_the_volume_is_too_much(tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def array_of(name: str) -> Array:
 
 def result(intervals: tuple[Interval, ...], parts: tuple[tuple[Interval, ...], ...] = ()) -> FioResult:
     nothing = IoDirection(0, 0, strategies.EMPTY, 0.0, 0)
-    return FioResult("fio-3.33", 0, 10.0, intervals, nothing, nothing, 0, 3.0, 17.0, (), parts)
+    return FioResult(10.0, intervals, nothing, nothing, 0, 0.2, (), parts)
 
 
 def around(name: str, *trouble: str) -> ProcessEnvironment:
