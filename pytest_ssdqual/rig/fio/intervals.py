@@ -22,9 +22,6 @@ class IoDirection:
     ios: int
     bytes: int
     latency: LatencyHistogram
-    #: Exact mean, not computed from the bins.
-    mean_ns: float
-    max_ns: int
 
 
 @frozen
@@ -75,13 +72,10 @@ def together(parts: Sequence[Interval]) -> Interval:
 
 def summed(parts: Sequence[IoDirection]) -> IoDirection:
     """Sum of one direction of several drives or jobs."""
-    samples = sum(part.latency.total for part in parts)
     return IoDirection(
         ios=sum(part.ios for part in parts),
         bytes=sum(part.bytes for part in parts),
         latency=LatencyHistogram.merged(part.latency for part in parts),
-        mean_ns=sum(part.mean_ns * part.latency.total for part in parts) / samples if samples else 0.0,
-        max_ns=max(part.max_ns for part in parts),
     )
 
 
@@ -168,4 +162,4 @@ def _size(last: IoDirection) -> int | None:
     return last.bytes // last.ios if is_single else None
 
 
-_NOTHING = IoDirection(0, 0, LatencyHistogram(), 0.0, 0)
+_NOTHING = IoDirection(0, 0, LatencyHistogram())

@@ -203,13 +203,10 @@ def _parts(jobs: Sequence[Mapping[str, object]]) -> tuple[Counters, ...]:
 
 
 def _direction(way: Mapping[str, object]) -> IoDirection:
-    latency = _table(way, "lat_ns")
     return IoDirection(
         ios=_count(way, "total_ios"),
         bytes=_count(way, "io_bytes"),
-        latency=_histogram(latency),
-        mean_ns=_number(latency, "mean") if _count(latency, "N") else 0.0,
-        max_ns=_count(latency, "max"),
+        latency=_histogram(_table(way, "lat_ns")),
     )
 
 

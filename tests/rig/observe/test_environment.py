@@ -176,7 +176,7 @@ def array_of(name: str) -> Array:
 
 
 def result(intervals: tuple[Interval, ...], parts: tuple[tuple[Interval, ...], ...] = ()) -> FioResult:
-    nothing = IoDirection(0, 0, strategies.EMPTY, 0.0, 0)
+    nothing = IoDirection(0, 0, strategies.EMPTY)
     return FioResult(10.0, intervals, nothing, nothing, 0, 0.2, (), parts)
 
 
