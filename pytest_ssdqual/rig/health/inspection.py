@@ -16,12 +16,12 @@ from typing import Any
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.inspection.record import DriveKind, InspectedLink, InspectionRecord, Sanitizing, SelfTest
 from pytest_ssdqual.qual.numbers import bytes_of, decimal
-from pytest_ssdqual.qual.strict_json import LARGEST, read_json
+from pytest_ssdqual.qual.strict_json import read_json
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.health import activity, error_log, health, locking, smart_answer, temperature
 from pytest_ssdqual.rig.health.health import CRITICAL_WARNINGS, DriveHealth
 from pytest_ssdqual.rig.health.locking import Locking
-from pytest_ssdqual.rig.health.smart_answer import at, first, items, whole
+from pytest_ssdqual.rig.health.smart_answer import at, first, items, parsed, printed, whole
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine
 
@@ -119,7 +119,7 @@ def record(drive: Drive, answers: Mapping[str, str]) -> InspectionRecord:
     except ValueError as problem:
         why = safe_text.line(str(problem), 200)
         return InspectionRecord(**of_kernel, link=_pcie(sysfs), unreadable=f"smartctl cannot read it: {why}")
-    warmth, sata = temperature.parse(answers.get("smart", "").strip())
+    warmth, sata = temperature.parse(smart)
     kind = PROTOCOLS.get(str(at(smart, "device", "protocol")))
     firmware = smart_answer.firmware(smart) or drive.firmware
     # A bridge reports its own model string as the drive's.
@@ -136,12 +136,12 @@ def record(drive: Drive, answers: Mapping[str, str]) -> InspectionRecord:
     return InspectionRecord(
         **fields,
         kind=kind,
-        last_self_test=_last_self_test(smart, bytes_of(answers.get("self-test", "")) or ()),
+        last_self_test=_last_self_test(smart, _log(answers, "self-test")),
         own_serial=_text(smart, "serial_number"),
         temperature_limit_c=None if warmth.limit_c is None else int(warmth.limit_c),
         activity=activity.of(
-            drive, smart, (bytes_of(answers.get("self-test", "")) or []), (bytes_of(answers.get("sanitize", "")) or []),
-            _any_whole(_json(answers.get("id-ns", "")), "fpi"), answers.get("ata-sanitize", ""),
+            drive, smart, _log(answers, "self-test"), _log(answers, "sanitize"),
+            printed(parsed(answers.get("id-ns", "")), "fpi"), answers.get("ata-sanitize", ""),
         ),
         doubts=_doubts(smart),
         link=_pcie(sysfs) or _sata(sata, sysfs) or _sas(smart),
@@ -266,11 +266,11 @@ def _last_self_test(smart: object, nvme_log: Sequence[int]) -> SelfTest | None:
 def _of_nvme(smart: object, answers: Mapping[str, str]) -> dict[str, Any]:
     if at(smart, "device", "protocol") != "NVMe":
         return {}
-    controller, namespace = _json(answers.get("id-ctrl", "")), _json(answers.get("id-ns", ""))
-    oacs, sanicap = _any_whole(controller, "oacs"), _any_whole(controller, "sanicap")
-    log = ((bytes_of(answers.get("sanitize", "")) or []), (bytes_of(answers.get("self-test", "")) or []))
-    state = locking.of_discovery(bytes_of(answers.get("discovery", "")) or [])
-    format_index = _any_whole(namespace, "flbas")
+    controller, namespace = parsed(answers.get("id-ctrl", "")), parsed(answers.get("id-ns", ""))
+    oacs, sanicap = printed(controller, "oacs"), printed(controller, "sanicap")
+    sanitize = _log(answers, "sanitize")
+    state = locking.of_discovery(_log(answers, "discovery"))
+    format_index = printed(namespace, "flbas")
     formats = list(items(namespace, "lbafs"))
     # FLBAS: bits 3:0 of the index, and above them bits 6:5, which a drive with more than 16 formats has.
     index = None if format_index is None else format_index & 0x0F | (format_index & 0x60) >> 1
@@ -278,21 +278,18 @@ def _of_nvme(smart: object, answers: Mapping[str, str]) -> dict[str, Any]:
         "spare_percent": smart_answer.spare_percent(smart),
         "spare_threshold_percent": whole(smart, "nvme_smart_health_information_log", "available_spare_threshold"),
         "has_self_tests": None if oacs is None else bool(oacs & SELF_TEST),
-        "failed_self_tests": _nvme_self_tests(log[1]),
+        "failed_self_tests": _nvme_self_tests(_log(answers, "self-test")),
         "can_sanitize": None if sanicap is None else bool(sanicap & SANITIZE_KINDS),
-        "sanitizing": SANITIZE_STATES.get(log[0][2] & 7) if len(log[0]) >= 4 else None,
-        "unallocated_bytes": _any_whole(controller, "unvmcap"),
+        "sanitizing": SANITIZE_STATES.get(sanitize[2] & 7) if len(sanitize) >= 4 else None,
+        "unallocated_bytes": printed(controller, "unvmcap"),
         # Drives of TCG's Enterprise class leave the factory with locking enabled and no range locked.
         "security_enabled": None if state in (None, Locking.UNLOCKED) else state is Locking.LOCKED,
         "security_locked": state is Locking.LOCKED,
     }
     used = formats[index] if index is not None and index < len(formats) else None
-    return {**found, **_metadata(used)}
-
-
-def _metadata(used: object) -> dict[str, Any]:
-    found = _any_whole(used, "ms")
-    return {} if found is None else {"metadata_bytes": found}
+    if (metadata_bytes := printed(used, "ms")) is not None:
+        found["metadata_bytes"] = metadata_bytes
+    return found
 
 
 def _nvme_self_tests(log: Sequence[int]) -> int | None:
@@ -362,11 +359,9 @@ def _statistics(smart: object) -> Iterator[tuple[str, int]]:
                 yield safe_text.line(name), count
 
 
-def _json(text: str) -> object:
-    try:
-        return read_json(text.strip())
-    except ValueError:
-        return None
+def _log(answers: Mapping[str, str], name: str) -> Sequence[int]:
+    """Return the bytes of a section; none if it is missing or has something else."""
+    return bytes_of(answers.get(name, "")) or ()
 
 
 def _rate(text: str | None) -> float | None:
@@ -377,11 +372,3 @@ def _rate(text: str | None) -> float | None:
 def _text(plain: object, *names: str) -> str | None:
     value = at(plain, *names)
     return safe_text.name(value.strip()) if isinstance(value, str) and value.strip() else None
-
-
-def _any_whole(plain: object, name: str) -> int | None:
-    """Return a number of nvme-cli, which prints some as text, and 32-bit fields as negative numbers (2.1, 2.2)."""
-    value = at(plain, name)
-    if isinstance(value, str):
-        return decimal(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST else None

@@ -35,7 +35,8 @@ from pytest_ssdqual.qual.validity.environment import host_faults
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import EventLog
 from pytest_ssdqual.rig.fio.output import FioResult
-from pytest_ssdqual.rig.health import own_activity, temperature
+from pytest_ssdqual.rig.health import activity, own_activity, temperature
+from pytest_ssdqual.rig.health.smart_answer import parsed
 from pytest_ssdqual.rig.health.temperature import Warmth
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
@@ -161,14 +162,14 @@ def _clock(up: str, now: str, later: str) -> tuple[float, float | None, float]:
 
 
 def _drive(name: str, files: Mapping[str, str], sections: Mapping[str, Sequence[str]]) -> DriveReading:
-    smart = "\n".join(sections.get(f"warmth {name}", ()))
+    smart = parsed("\n".join(sections.get(f"warmth {name}", ())))
     warmth, link = temperature.parse(smart)
     own = {path: value for path, value in files.items() if path.startswith(f"/sys/block/{name}/device/")}
     alarms = [int(value) / 1000 for path, value in own.items() if path.endswith("/temp1_max") and decimal(value)]
     alarm_c = next((threshold for threshold in map(temperature.limit, alarms) if threshold is not None), None)
     place = placement.parse(sections[f"placement {name}"]) if f"placement {name}" in sections else None
     link = _pcie_link(own) or link
-    self_test = own_activity.self_test("\n".join(sections.get(f"selftest {name}", ())) or smart)
+    self_test = activity.self_test(parsed("\n".join(sections.get(f"selftest {name}", ()))) or smart)
     users = open_files.parse(sections["opened"]).get(name, ()) if "opened" in sections else None
     return DriveReading(
         counted(name, files), warmth, link, alarm_c, place, repaired.counted(name, files), own_activity.count(smart),
