@@ -54,12 +54,17 @@ class FioResult:
     #: fio's I/O engine; empty if it is unknown.
     engine: str = ""
 
+    @property
+    def of_targets(self) -> tuple[tuple[Interval, ...], ...]:
+        """The intervals of each target."""
+        return self.parts or (self.intervals,)
+
 
 def of_drives(result: FioResult, geometry: Geometry) -> tuple[tuple[Interval, ...], ...]:
     """Return the intervals of each drive side by side; empty for an array or a single drive."""
     if not geometry.is_side_by_side or geometry.width == 1:
         return ()
-    return result.parts or (result.intervals,)  # only one of several drives may be left
+    return result.of_targets  # only one of several drives may be left
 
 
 def of_bursts(result: FioResult, seconds: float) -> FioResult:

@@ -82,6 +82,15 @@ class FinishedProcess:
         """Return the result; raises as ``acceptance.accept``."""
         return acceptance.accept(self.pieces(), self.completed.status, self.completed.errors, expectation)
 
+    def totals(self, expectation: ExpectedResult) -> FioResult:
+        """Return the counts of the whole process; raises as ``acceptance.accept_totals``."""
+        return acceptance.accept_totals(self.pieces(), self.completed.status, self.completed.errors, expectation)
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """All messages of fio, in its output and on standard error."""
+        return acceptance.messages(self.pieces(), self.completed.errors)
+
     @property
     def errno(self) -> int:
         """The first failed job's errno; 0 if none failed, or if the output is not whole."""

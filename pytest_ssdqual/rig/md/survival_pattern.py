@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.rig.fio import acceptance, jobs, process
+from pytest_ssdqual.rig.fio import jobs, process
 from pytest_ssdqual.rig.fio.jobs import ExpectedResult, Job, JobTarget
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.machine import scripts
@@ -71,7 +71,7 @@ def damage(finished: FinishedProcess, expectation: ExpectedResult) -> str:
 
     Raises ``RigError`` or ``InvalidMeasurement`` if not all was read, for example because of an I/O error.
     """
-    for line in acceptance.messages(finished.pieces(), finished.completed.errors):
+    for line in finished.messages:
         if match := MISMATCH.search(line):
             return _sentence(match)
     try:

@@ -15,10 +15,9 @@ from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, Fill, Partial
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.rig.drives.failed import DriveFailed
 from pytest_ssdqual.rig.drives.survey import Drive, survey
-from pytest_ssdqual.rig.fio import acceptance, process
 from pytest_ssdqual.rig.fio import jobs as jobfile
+from pytest_ssdqual.rig.fio import process
 from pytest_ssdqual.rig.fio.jobs import JobTarget
-from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS
 from pytest_ssdqual.rig.guard import label, refusals
 from pytest_ssdqual.rig.guard.refusals import DrivesGone
 from pytest_ssdqual.rig.machine.machine import CommandFailed, InvalidMeasurement, RigError
@@ -225,8 +224,7 @@ def _filled(setup: Setup, array: Array, fill: Fill, pattern: str) -> str:
             finished = process.run(setup.machine, job, seconds, is_watched=True)
         raw = setup.logbook.keep(f"{array.geometry}-fill.json.gz", finished.packed)
         files.append(raw)
-        done = finished.completed
-        acceptance.accept_totals(finished.pieces(), done.status, done.errors, job.expectation, most=MOST_DOCUMENTS)
+        finished.totals(job.expectation)
     drive_failure.reading_after(setup, array, before)  # whatever the kernel repaired meanwhile
     return raw
 

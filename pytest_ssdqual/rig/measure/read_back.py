@@ -35,7 +35,7 @@ from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.spec.protocol_rules import Fill
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.rig.drives.survey import Drive
-from pytest_ssdqual.rig.fio import acceptance, jobs, output, process
+from pytest_ssdqual.rig.fio import jobs, output, process
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, FioResult
 from pytest_ssdqual.rig.fio.process import FinishedProcess
@@ -149,7 +149,7 @@ class _Comparison:
 
     def wrong_transfers(self, finished: FinishedProcess) -> Collection[str]:
         """Keep the wrong transfers that fio reports, read each again, and return the paths of their drives."""
-        transfers = first_wrong(acceptance.messages(finished.pieces(), finished.completed.errors))
+        transfers = first_wrong(finished.messages)
         if not transfers:
             return ()
         reading = environment.take_reading(self.setup.machine, self.array, When.AFTER, self.before)
@@ -228,23 +228,17 @@ class _Comparison:
         self.setup.logbook.keep(f"{Path(part.path).name}-part.json.gz", finished.packed)
         if self.wrong_transfers(finished):
             return 0.0
-        done = finished.completed
-        result = acceptance.accept_totals(finished.pieces(), done.status, done.errors, job.expectation)
+        result = finished.totals(job.expectation)
         return result.read.bytes / result.seconds
-
-
-def _parts(result: FioResult) -> Sequence[Sequence[Interval]]:
-    """Return the intervals of each drive, of which there may be only one."""
-    return result.parts or (result.intervals,)
 
 
 def _courses(finished: FinishedProcess) -> Sequence[Sequence[Interval]]:
     """Return the intervals of each drive over time; none of a course that a changed clock makes unusable."""
     reader = output.read(finished.pieces(), MOST_DOCUMENTS)
     try:
-        return _parts(reader.so_far())
+        return reader.so_far().of_targets
     except InvalidMeasurement:
-        return [() for _ in _parts(reader.totals())]
+        return [() for _ in reader.totals().of_targets]
 
 
 def first_wrong(messages: Iterable[str]) -> Mapping[str, tuple[int, int]]:
@@ -269,9 +263,8 @@ def accepted(
     """
     if wrong:
         totals = output.read(finished.pieces(), MOST_DOCUMENTS).totals()
-        read = [sum(interval.read_bytes for interval in part) for part in _parts(totals)]
+        read = [sum(interval.read_bytes for interval in part) for part in totals.of_targets]
         whole = zip(targets, read, strict=True)
         if all(size == target.size_bytes for target, size in whole if target.path not in wrong):
             return totals
-    done = finished.completed
-    return acceptance.accept_totals(finished.pieces(), done.status, done.errors, job.expectation, most=MOST_DOCUMENTS)
+    return finished.totals(job.expectation)

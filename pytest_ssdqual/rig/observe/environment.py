@@ -249,7 +249,7 @@ def between(
         jump_s = after.clock_s - before.clock_s - seconds
     outstanding = workload.outstanding(array.drives_per_target)
     most = most_requests(outstanding, workload.largest_bytes)
-    requested = [_requested(part) for part in (result.parts or (result.intervals,))]
+    requested = [_requested(part) for part in result.of_targets]
     is_side_by_side = array.geometry.is_side_by_side
     kernel = kernel_log.between(before.kernel_log, after.kernel_log)
     by_drive: Iterable[Traffic | None] = requested if is_side_by_side else [None] * len(array.members)
