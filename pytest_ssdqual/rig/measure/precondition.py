@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from statistics import fmean
-from typing import Protocol as Interface
 
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.stats import steady_state
@@ -57,9 +56,8 @@ def until_steady(setup: Setup, array: Array, workload: Workload) -> Conditioned 
     writes = conditioning(workload, setup.unit_bytes)
     subject = array.geometry, workload.pattern
     setup.failures.undecided.pop(subject, None)
-    course: _Course = (
-        ByVolume(setup, array, writes) if protocol.precondition.drift_percent else InRounds(setup, array, writes)
-    )
+    rule = ByVolume if protocol.precondition.drift_percent else InRounds
+    course: ByVolume | InRounds = rule(setup, array, writes)
     course.write()
     unsettled = course.unsettled()
     rates = course.rates() if array.geometry.is_side_by_side else {}
@@ -111,28 +109,6 @@ def least_capacities(demanded: float, writes: Workload) -> float:
     return max(demanded, SKEWED_CAPACITIES) if writes.zipf or writes.zones else demanded
 
 
-class _Course(Interface):
-    """Writes to one array, or to drives side by side, by one rule."""
-
-    raws: list[str]
-    seconds: float
-
-    def write(self) -> None:
-        """Write until all targets have settled, or until the protocol's limit."""
-
-    def unsettled(self) -> Mapping[str, str]:
-        """Return why targets have not settled, by serial number; an array's is empty."""
-
-    def rates(self) -> Mapping[str, float]:
-        """Return the settled IOPS of each target."""
-
-    def state(self, without: Collection[str] = ()) -> SteadyState:
-        """Return the state of the least steady target, of all but some."""
-
-    def facts(self) -> Mapping[str, object]:
-        """Return what else is recorded."""
-
-
 @dataclass(slots=True)
 class ByVolume:
     """Conditioning by volume, each drive by its own bytes.
@@ -164,6 +140,7 @@ class ByVolume:
         }
 
     def write(self) -> None:
+        """Write until all targets have settled, or until the protocol's limit."""
         while not self._is_over():
             window = self._window()
             usual_s = (window.volume_bytes or 0) / len(self.targets) / USUAL_BYTES_PER_S
@@ -174,19 +151,25 @@ class ByVolume:
             self._add(fixed_time.prepared(self.setup, self.array, run))
 
     def unsettled(self) -> Mapping[str, str]:
+        """Return why targets have not settled, by serial number; an array's is empty."""
         return {name: target.describe() for name, target in self.targets.items() if not target.is_settled}
 
     def rates(self) -> Mapping[str, float]:
+        """Return the settled IOPS of each target."""
         return {name: target.rates(1)[0] / self.writes.block_bytes for name, target in self.targets.items()}
 
     def state(self, without: Collection[str] = ()) -> SteadyState:
-        """Return the SNIA rule's figures over the last half capacity; whether it is reached, the drift test says."""
+        """Return the SNIA rule's figures over the last half capacity of the least steady target, without some.
+
+        Whether it is reached, the drift test says.
+        """
         rule, block = self.setup.protocol.steady, self.writes.block_bytes
         counted = [target for name, target in self.targets.items() if name not in without]
         state = least_steady([[rate / block for rate in target.rates(rule.window)] for target in counted], rule)
         return replace(state, reached=all(target.is_settled for target in counted))
 
     def facts(self) -> Mapping[str, object]:
+        """Return what else is recorded."""
         every = self.targets.values()
         return {
             "capacities": self._capacities,
@@ -261,6 +244,7 @@ class InRounds:
         self.rounds = [[] for _ in self.array.targets]
 
     def write(self) -> None:
+        """See ``ByVolume.write``."""
         setup, protocol = self.setup, self.setup.protocol
         step_s, count = protocol.precondition.step_s, max(1, round(protocol.precondition.step_s / protocol.round_s))
         # Two hours of conditioning do not need a histogram of every second; a few points per round suffice.
@@ -272,6 +256,7 @@ class InRounds:
             self._add(fixed_time.prepared(setup, self.array, run), step_s)
 
     def unsettled(self) -> Mapping[str, str]:
+        """See ``ByVolume.unsettled``."""
         found = zip(_names(self.array), self._states(), strict=True)
         unsettled = {name: state.describe() for name, state in found if not state.reached}
         if "" in unsettled:
@@ -279,15 +264,18 @@ class InRounds:
         return unsettled or self._too_little()
 
     def rates(self) -> Mapping[str, float]:
+        """See ``ByVolume.rates``."""
         window = self.setup.protocol.steady.window
         rates = (fmean(rounds[-window:]) for rounds in self.rounds)
         return dict(zip(_names(self.array), rates, strict=True))
 
     def state(self, without: Collection[str] = ()) -> SteadyState:
+        """Return the state of the least steady target, without some."""
         found = zip(_names(self.array), self._states(), strict=True)
         return steady_state.least([state for name, state in found if name not in without])
 
     def facts(self) -> Mapping[str, object]:
+        """See ``ByVolume.facts``."""
         return {
             "capacities": self._bytes_written / self.array.size_bytes,
             "bytes_written": self._bytes_written,
