@@ -45,7 +45,7 @@ from pytest_ssdqual.report.run_folder.reader import Record
 from pytest_ssdqual.rig.fio import output
 from pytest_ssdqual.rig.fio.output import StatusReader
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
-from pytest_ssdqual.rig.resume.checkpoint import Checkpoint, ResultKey
+from pytest_ssdqual.rig.resume.checkpoint import Checkpoint, EarlierResults, ResultKey
 
 #: File names of ``Journal.keep``.
 NAME = re.compile(r"[a-z]+/[\w,:+=][\w.,:+=-]*", re.ASCII)
@@ -201,7 +201,7 @@ BUILDERS: Mapping[str, tuple[str, type[Any], Callable[[Any, Shelf], object]]] = 
 
 
 @dataclass(slots=True)
-class Recollection:
+class Recollection(EarlierResults):
     """The ``EarlierResults`` of a run folder at the time of its creation."""
 
     shelf: Shelf

@@ -138,7 +138,9 @@ class Campaign:
         bare = self.plan.bare
         for kind in (StepKind.MEASURED, StepKind.MEMBER):
             if bare and (step := CampaignStep(kind, bare, workload)) in self.plan.steps:
-                return cast(Measured, self._result(step) if self._is_known(step) else self._refuse(step))
+                if not self._is_known(step):
+                    raise RigError(f"{workload} was not measured on the bare drives before the arrays")
+                return cast(Measured, self._result(step))
         raise RigError(f"{workload} was not measured on the bare drives")
 
     def member_workloads(self, geometry: Geometry, workload: Workload) -> tuple[Workload, ...]:
@@ -216,9 +218,6 @@ class Campaign:
 
     def _is_known(self, step: CampaignStep) -> bool:
         return self.cache.knows(step, step.key)
-
-    def _refuse(self, step: CampaignStep) -> Measured:
-        raise RigError(f"{step.what} was not measured on the bare drives before the arrays")
 
     def read_back(self, geometry: Geometry) -> ReadBack:
         """Return the comparison of all data of drives side by side with what was written to them.
@@ -452,8 +451,8 @@ class Campaign:
     def _recalled(self, step: CampaignStep) -> Measured | None:
         """Return the result of this session or of an earlier one; None if there is none that is this step's."""
         if step not in self.cache:
-            recalled = self.cache.earlier.recall(step.key) if self.cache.earlier.has(step.key) else None
-            if not isinstance(recalled, Measured) or not _is_of(step, recalled):
+            recalled = self.cache.earlier.recall(step.key)
+            if not _is_of(step, recalled):
                 return None
             self.cache.put(step, recalled)
         return cast(Measured, self.cache[step])
@@ -471,17 +470,12 @@ class Campaign:
         return measured
 
 
-def _is_of(step: CampaignStep, found: object) -> bool:
+def _is_of(step: CampaignStep, result: object) -> bool:
     """Return True if a result of an earlier session is that of this step: names may have been given anew."""
-    if isinstance(found, ReadBack):
-        return step.kind is StepKind.READ_BACK
-    if isinstance(found, RoundsResult):
-        return step.kind is StepKind.LOOP and found.loop == step.what
-    if isinstance(found, Saturation):
-        return step.kind is StepKind.SATURATION and found.run.workload == step.what
-    if isinstance(found, DrivesAlone):
-        return step.kind is StepKind.ALONE and found.workload == step.what
-    if isinstance(found, Rebuild):
-        return step.kind is StepKind.REBUILD and found.foreground.workload == step.what
-    is_run = step.kind in (StepKind.MEMBER, StepKind.MEASURED, StepKind.SEARCH)
-    return isinstance(found, Measured) and is_run and found.workload == step.what
+    if isinstance(result, RoundsResult):
+        return result.loop == step.what
+    if isinstance(result, Rebuild):
+        return result.foreground.workload == step.what
+    if isinstance(result, Measured | DrivesAlone | Saturation):
+        return result.workload == step.what
+    return isinstance(result, ReadBack)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from pytest_ssdqual.rig.machine.machine import DriveSilent, MachineLost, RigError, Unforeseen, UnforeseenAgain
-from pytest_ssdqual.rig.resume.checkpoint import EarlierResults, NoEarlierResults, ResultKey
+from pytest_ssdqual.rig.resume.checkpoint import EarlierResults, ResultKey
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class ResultCache:
     folder: Path | None = None
     newest: int = NEWEST
     #: Results of earlier sessions.
-    earlier: EarlierResults = field(default_factory=NoEarlierResults)
+    earlier: EarlierResults = field(default_factory=EarlierResults)
     #: In the order in which they were last asked for.
     _held: dict[object, object] = field(default_factory=dict)
     #: Begin and length of those that were written.
