@@ -19,7 +19,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from types import TracebackType
 
 from pytest_ssdqual.qual import safe_text
@@ -72,9 +72,7 @@ class Note:
         return cls(own_name(), os.getpid(), run, planned_s, work, kname)
 
     def to_line(self) -> str:
-        facts = {"who": self.who, "pid": self.pid, "run": self.run, "planned_s": self.planned_s}
-        facts |= {"work": self.work, "kname": self.kname}
-        return json.dumps({name: value for name, value in facts.items() if value not in ("", None)})
+        return json.dumps({name: value for name, value in asdict(self).items() if value not in ("", None)})
 
 
 @frozen

@@ -65,6 +65,11 @@ SANITIZE_STATES = {
     4: Sanitizing.SUCCEEDED,
 }
 RATE = re.compile(r"(\d{1,3}(?:\.\d+)?) ?(?:GT/s|Gbps)")
+#: Facts of the kernel about a drive that a record has under the same names.
+OF_KERNEL = (
+    "path", "is_bridged", "is_virtual", "serial", "wwn", "model", "firmware", "logical_block_bytes",
+    "physical_block_bytes",
+)  # fmt: skip
 #: Checks that rest on attributes of ATA, whose names and units smartctl takes from its database.
 BY_DATABASE = ("written", "wear", "media", "link_errors", "temperature")
 UNKNOWN_MODEL = "smartctl's database does not know this model: run `update-smart-drivedb` on the machine"
@@ -160,17 +165,8 @@ def _doubts(smart: object) -> dict[str, str]:
 
 def _of_kernel(drive: Drive, sysfs: Mapping[str, str]) -> dict[str, Any]:
     cache = sysfs.get("write_cache")
-    return {
-        "path": drive.path,
-        "is_bridged": drive.is_bridged,
-        "is_virtual": drive.is_virtual,
-        "serial": drive.serial,
-        "wwn": drive.wwn,
-        "model": drive.model,
-        "firmware": drive.firmware,
+    return {name: getattr(drive, name) for name in OF_KERNEL} | {
         "capacity_bytes": drive.size_bytes,
-        "logical_block_bytes": drive.logical_block_bytes,
-        "physical_block_bytes": drive.physical_block_bytes,
         "read_only": drive.read_only or sysfs.get("ro") == "1",
         "queue_depth": decimal(sysfs.get("queue_depth")) or drive.queue_limit,
         "write_cache": None if cache is None else cache == "write back",
