@@ -195,24 +195,21 @@ class Campaign:
                     raise
         return self._alone[key]
 
-    def ceiling(self, geometry: Geometry, workload: Workload, completion_ns: int) -> Ceiling:
+    def ceiling(self, geometry: Geometry, workload: Workload) -> Ceiling:
         """Return what md and the host can do with the same array on memory devices; measured once for each in a boot.
 
         ``MachineLost`` if the machine is lost.
         """
         key = geometry, workload
         if key not in self._ceilings:
-            self._ceilings[key] = self._earlier_ceiling(geometry, workload, completion_ns) or ceiling.measure(
-                self.setup, geometry, workload, completion_ns
-            )
+            earlier = self._earlier_ceiling(geometry, workload)
+            self._ceilings[key] = earlier or ceiling.measure(self.setup, geometry, workload)
         return self._ceilings[key]
 
-    def _earlier_ceiling(self, geometry: Geometry, workload: Workload, completion_ns: int) -> Ceiling | None:
+    def _earlier_ceiling(self, geometry: Geometry, workload: Workload) -> Ceiling | None:
         """Return the ceiling of an earlier session in this boot; one that was unknown may be known now."""
         found = self.cache.earlier.recall(ResultKey("ceiling", geometry, str(workload)))
-        if not isinstance(found, Ceiling) or found.iops is None:
-            return None
-        if (found.asked, found.completion_ns) != (workload, completion_ns):
+        if not isinstance(found, Ceiling) or found.iops is None or found.asked != workload:
             return None
         return found if found.boot_id == ceiling.boot_id(self.setup.machine) else None
 

@@ -49,20 +49,20 @@ FEWEST_STRIPES = "17"
 EMPTY_CACHE = scripts.text("empty_stripe_cache.sh")
 
 
-def write_pattern(target: JobTarget, offset_bytes: int, size_bytes: int, seed: int, status_interval_s: int = 10) -> Job:
+def write_pattern(target: JobTarget, offset_bytes: int, size_bytes: int, seed: int) -> Job:
     """Job that writes the pattern of ``seed`` (0 … ``SEEDS`` - 1) over a range of whole blocks; nothing is read.
 
     ``ValueError`` for another seed, or a range that is not whole blocks within the target.
     """
     expectation = ExpectedResult(reads=False, writes=True, block_bytes=BLOCK_BYTES, written_bytes=size_bytes)
-    first = (*jobs.reporting(status_interval_s), "--name=write-pattern", "--rw=write", "--do_verify=0")
+    first = (*jobs.reporting(10), "--name=write-pattern", "--rw=write", "--do_verify=0")
     return Job((*first, *_range(target, offset_bytes, size_bytes, seed)), expectation, jobs.checks([target]))
 
 
-def read_back(target: JobTarget, offset_bytes: int, size_bytes: int, seed: int, status_interval_s: int = 10) -> Job:
+def read_back(target: JobTarget, offset_bytes: int, size_bytes: int, seed: int) -> Job:
     """Job that reads and compares the range; ``damage`` interprets its output. ``ValueError`` as ``write_pattern``."""
     expectation = ExpectedResult(reads=True, writes=False, block_bytes=BLOCK_BYTES, read_bytes=size_bytes)
-    first = (*jobs.reporting(status_interval_s), "--name=read-back", "--rw=read")
+    first = (*jobs.reporting(10), "--name=read-back", "--rw=read")
     return Job((*first, *_range(target, offset_bytes, size_bytes, seed)), expectation, jobs.checks([target]))
 
 
@@ -126,7 +126,7 @@ class PatternRegion:
     def of(cls, array: Array) -> PatternRegion:
         """Return the region of an array with a reserved end."""
         return cls(
-            JobTarget(array.path, array.size_bytes, checked=array.checked),
+            array.whole,
             array.size_bytes - array.reserved_bytes,
             array.reserved_bytes // BLOCK_BYTES * BLOCK_BYTES,
             # Another array on the same drives has another pattern, so that remains of the former are not taken for

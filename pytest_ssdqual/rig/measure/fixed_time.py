@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
+from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.validity.check import Check
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -31,6 +32,7 @@ from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import drive_failure, environment, live_stats, open_files, stripe_cache
+from pytest_ssdqual.rig.observe.environment import EnvironmentReading
 from pytest_ssdqual.rig.observe.live_stats import Course
 
 #: A window with too few I/Os is repeated with a longer one, since the next one of the same length has as few: longer by
@@ -195,6 +197,29 @@ def require(setup: Setup, array: Array, *, writes: bool) -> None:
                 raise
             with drive_failure.attributed(setup, array):
                 raise
+
+
+@frozen
+class Pass:
+    """A fio process over all data of an array or of drives side by side, and its stored output."""
+
+    finished: FinishedProcess
+    raw: str
+    #: The reading of the environment before it.
+    before: EnvironmentReading
+
+
+@contextmanager
+def passing(setup: Setup, array: Array, kind: str, bs: str, job: Job, seconds: float) -> Iterator[Pass]:
+    """Run a fio process that fills or compares; the block, in which its errors are attributed, accepts its output."""
+    before = drive_failure.reading_before(setup, array, is_measured=False)
+    with drive_failure.attributed(setup, array, before, kind=kind) as files:
+        with live_stats.watched(setup.live, array, None, kind, parse_size(bs)):
+            finished = process.run(setup.machine, job, seconds, is_watched=True)
+        raw = setup.logbook.keep(f"{array.geometry}-{kind.replace(' ', '-')}.json.gz", finished.packed)
+        files.append(raw)
+        yield Pass(finished, raw, before)
+    drive_failure.reading_after(setup, array, before)  # whatever the kernel repaired meanwhile
 
 
 def record_run(

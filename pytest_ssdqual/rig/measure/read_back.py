@@ -39,18 +39,17 @@ from pytest_ssdqual.rig.fio import jobs, output, process
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, FioResult
 from pytest_ssdqual.rig.fio.process import FinishedProcess
-from pytest_ssdqual.rig.guard.label import RAW
+from pytest_ssdqual.rig.guard import label
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time
 from pytest_ssdqual.rig.measure.session import LatestReadings, Setup
-from pytest_ssdqual.rig.observe import drive_failure, environment, live_stats
+from pytest_ssdqual.rig.observe import environment
 from pytest_ssdqual.rig.observe.device_counters import Counted, changed_bytes
 from pytest_ssdqual.rig.observe.environment import EnvironmentReading, When
 
 #: fio's message about the first wrong transfer of a target (verify.c).
 WRONG = re.compile(r"verify failed at file (/\S+) offset \d+, length \d+ \(requested block: offset=(\d+), length=(\d+)")
-EXAMINE_S = 300.0
 #: Most parts of a drive that are read again, the slowest first.
 MOST_AGAIN = 8
 #: Assumed maximum rate of a drive's sequential reads: PCIe 5.0 with four lanes, less its overhead.
@@ -115,26 +114,20 @@ def _compared(setup: Setup, array: Array, fill: Fill, filled: StampedFill) -> Re
     sizes = [target.size_bytes for target in targets]
     job = jobs.compare(targets, fill.bs, filled.pattern, status_interval_s=report_s(min(sizes)))
     setup.progress(f"{array.geometry}: read back", 0)
-    before = drive_failure.reading_before(setup, array, is_measured=False)
-    with drive_failure.attributed(setup, array, before, kind="read back") as files:
-        with live_stats.watched(setup.live, array, None, "read back", parse_size(fill.bs)):
-            limit_s = max(sizes) / array_lifecycle.SLOWEST_FILL_BYTES_PER_S
-            finished = process.run(setup.machine, job, limit_s, is_watched=True)
-        raw = setup.logbook.keep(f"{array.geometry}-read-back.json.gz", finished.packed)
-        files.append(raw)
-        comparison = _Comparison(setup, array, fill.bs, filled, before)
-        wrong = comparison.wrong_transfers(finished)
-        result = accepted(finished, job, targets, wrong)
+    limit_s = max(sizes) / array_lifecycle.SLOWEST_FILL_BYTES_PER_S
+    with fixed_time.passing(setup, array, "read back", fill.bs, job, limit_s) as done:
+        comparison = _Comparison(setup, array, fill.bs, filled, done.before)
+        wrong = comparison.wrong_transfers(done.finished)
+        result = accepted(done.finished, job, targets, wrong)
         drives = [
             comparison.of_drive(drive, target, course)
-            for drive, target, course in zip(array.members, targets, _courses(finished), strict=True)
+            for drive, target, course in zip(array.members, targets, _courses(done.finished), strict=True)
         ]
-    drive_failure.reading_after(setup, array, before)
     members = setup.held.drives[: array.geometry.width]
     left_out = [
         filled.wrong[drive.name] for drive in members if drive not in array.members and drive.name in filled.wrong
     ]
-    return ReadBack(array.geometry, result.seconds, (*drives, *left_out), raw)
+    return ReadBack(array.geometry, result.seconds, (*drives, *left_out), done.raw)
 
 
 @frozen
@@ -182,8 +175,7 @@ class _Comparison:
     def _examined(self, path: str, offset_bytes: int, size_bytes: int) -> WrongBlock:
         """Read a wrong transfer again, and return what is wrong with it."""
         self.setup.held.require_lease()
-        argv = ["sh", "-c", RAW, "raw", path, str(offset_bytes), str(size_bytes)]
-        data = gzip.decompress(self.setup.machine.run(argv, deadline_s=EXAMINE_S, repeatable=True).stdout)
+        data = gzip.decompress(label.packed(self.setup.machine, path, offset_bytes, size_bytes))
         if len(data) != size_bytes:
             raise RigError(f"{path} returned {len(data)} of {size_bytes} bytes at byte {offset_bytes} when asked again")
         return examine(data, self.filled.stamp.at(offset_bytes))

@@ -311,7 +311,7 @@ def accepted(job: Job, folder: Path) -> tuple[output.FioResult, bytes]:
 
 def test_fill_by_real_fio_leaves_no_sector_unwritten(tmp_path: Path) -> None:
     targets = [real_fio.image(tmp_path, 3 * MIB + 4096 + 512, name) for name in ("one", "two")]
-    result, _ = accepted(fill(targets, 2, "64k", jobs=3, iodepth=4), tmp_path)
+    result, _ = accepted(fill(targets, 2, "64k", jobs=3), tmp_path)
     data = b"".join(Path(target.path).read_bytes() for target in targets)
     sectors = [data[at : at + 512] for at in range(0, len(data), 512)]
     assert bytes(512) not in sectors

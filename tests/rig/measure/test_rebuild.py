@@ -111,7 +111,7 @@ class RebuildBench(Logbook):
         yield {"sync_speed_min": "1000 (system)", "sync_speed_max": "200000 (system)"}
         self.events.append("unlimit")
 
-    def check(self, machine: object, kname: str, size_bytes: int) -> int:
+    def compare(self, machine: object, kname: str, size_bytes: int) -> int:
         self.events.append("check")
         return self.mismatches
 
@@ -165,7 +165,7 @@ def patched(bench: RebuildBench) -> Iterator[RebuildBench]:
         patch.setattr(survival_pattern, "read_damage", bench.look)
         for name in ("forget", "give_back"):
             patch.setattr(members, name, getattr(bench, name))
-        for name in ("speeds", "check"):
+        for name in ("speeds", "compare"):
             patch.setattr(resync, name, getattr(bench, name))
         patch.setattr(resync, "component_bytes", lambda machine, kname: 255 * MIB)
         patch.setattr(resync, "done_percent", lambda machine, kname: 42.0)
