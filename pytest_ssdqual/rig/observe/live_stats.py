@@ -80,8 +80,11 @@ def parse(line: str) -> Traffic | None:
 
 def rates(before: Sequence[Traffic], after: Sequence[Traffic], seconds: float, block_bytes: float) -> tuple[float, ...]:
     """IOPS of each device, computed from bytes, because the kernel splits large I/Os and counts the pieces."""
-    moved = (now.total_bytes - was.total_bytes for was, now in zip(before, after, strict=True))
-    return tuple(max(0, bytes_moved) / block_bytes / seconds for bytes_moved in moved)
+    moved = (
+        max(0, now.read_bytes - was.read_bytes) + max(0, now.write_bytes - was.write_bytes)
+        for was, now in zip(before, after, strict=True)
+    )
+    return tuple(bytes_moved / block_bytes / seconds for bytes_moved in moved)
 
 
 @dataclass(slots=True)
