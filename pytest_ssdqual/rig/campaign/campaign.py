@@ -42,7 +42,6 @@ from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md import ceiling
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import (
-    drives_alone,
     fixed_time,
     load_calibration,
     read_back,
@@ -186,10 +185,10 @@ class Campaign:
             return self._alone.get(key)
         if key not in self._alone:
             members = tuple(drive for drive in array.members if drive.name == serial)
-            one = replace(array, geometry=drives_alone.ONE, members=members)
+            one = replace(array, geometry=fixed_time.ONE, members=members)
             self._alone[key] = None
             try:
-                self._alone[key] = drives_alone.measure(self._of_members(), one, workload).measurements[0]
+                self._alone[key] = fixed_time.measure_alone(self._of_members(), one, workload).measurements[0]
             except RigError as error:
                 if error.ends_run:
                     raise
@@ -397,7 +396,7 @@ class Campaign:
         if step.kind is StepKind.MEMBER:
             return fixed_time.measure(self._of_members(), array, step.what, step.kind.value)
         if step.kind is StepKind.ALONE:
-            return drives_alone.measure(self._of_members(), array, step.what)
+            return fixed_time.measure_alone(self._of_members(), array, step.what)
         return self._measured(array, step.what)
 
     def _of_members(self) -> Setup:

@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import Any
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.frozen import frozen
@@ -427,9 +428,9 @@ def _finish(draft: Draft, candidates: frozenset[str]) -> Topology:
 
 def _shown(node: Node) -> Node:
     """Make a drive's own strings printable, only here: identifiers stay exact, other text may be shortened."""
-    exact = {name: safe_text.name(raw) for name in EXACT if (raw := getattr(node, name))}
-    words = {name: safe_text.line(raw) for name in WORDS if (raw := getattr(node, name))}
-    return replace(node, **exact, **words)
+    shown: dict[str, Any] = {name: safe_text.name(raw) for name in EXACT if (raw := getattr(node, name))}
+    shown |= {name: safe_text.line(raw) for name in WORDS if (raw := getattr(node, name))}
+    return replace(node, **shown)
 
 
 def _arrays(draft: Draft) -> Iterator[MdArray]:

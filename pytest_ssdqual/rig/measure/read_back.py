@@ -46,7 +46,7 @@ from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time
 from pytest_ssdqual.rig.measure.session import LatestReadings, Setup
 from pytest_ssdqual.rig.observe import environment
 from pytest_ssdqual.rig.observe.device_counters import Counted, changed_bytes
-from pytest_ssdqual.rig.observe.environment import EnvironmentReading, When
+from pytest_ssdqual.rig.observe.environment import EnvironmentReading
 
 #: fio's message about the first wrong transfer of a target (verify.c).
 WRONG = re.compile(r"verify failed at file (/\S+) offset \d+, length \d+ \(requested block: offset=(\d+), length=(\d+)")
@@ -145,7 +145,7 @@ class _Comparison:
         transfers = first_wrong(finished.messages)
         if not transfers:
             return ()
-        reading = environment.take_reading(self.setup.machine, self.array, When.AFTER, self.before)
+        reading = environment.take_reading(self.setup.machine, self.array, self.before)
         drives = zip(self.array.members, self.array.targets, reading.drives, strict=True)
         wrong = [
             (drive, target, self.filled.foreign_bytes(drive, seen.counted), transfers[target.path])

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from enum import StrEnum
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import (
@@ -196,14 +195,7 @@ def _pcie_link(files: Mapping[str, str]) -> DriveLink | None:
     return min(links, key=lambda link: link.share, default=None)
 
 
-class When(StrEnum):
-    BEFORE = "before"
-    AFTER = "after"
-
-
-def take_reading(
-    machine: Machine, array: Array, when: When, earlier: EnvironmentReading | None = None
-) -> EnvironmentReading:
+def take_reading(machine: Machine, array: Array, earlier: EnvironmentReading | None = None) -> EnvironmentReading:
     """Read the machine, ``array`` and its members; after fio, with the ``earlier`` reading.
 
     ``RigError`` if the machine does not answer.
@@ -211,8 +203,8 @@ def take_reading(
     kname = "" if array.geometry.is_side_by_side else array.kname
     drives = [part for each in array.members for part in (each.sysfs_name, each.path, each.smart_type)]
     log, names = (earlier.kernel_log, earlier.names) if earlier else (None, ())
-    since = kernel_log.parameters(log, names, is_first=when is When.BEFORE)
-    words = [kernel_log.PICK, when.value, kname or "-", *since, *drives]
+    since = kernel_log.parameters(log, names, is_first=earlier is None)
+    words = [kernel_log.PICK, "after" if earlier else "before", kname or "-", *since, *drives]
     done = scripts.answer(machine, SCRIPT, "environment", *words, deadline_s=LOOK_S)
     try:
         return parse(done.text, kname, drives[::3])
