@@ -375,8 +375,9 @@ class BayRun:
                 if before is not None:
                     after = health.read(channel, [drive])[drive.path]
                     keep_health(self._journal, drive, after, "after")
-                    worse, broken = failures.worsened(drive, before, after), failures.defects(drive, before, after)
-                    findings, defects = [*findings, *worse], [*defects, *broken]
+                    changes = list(failures.changes(drive, before, after))
+                    findings = [*findings, *(change for change, _ in changes)]
+                    defects = [*defects, *(change for change, is_defect in changes if is_defect)]
             except JournalError:
                 raise  # evidence is missing
             except RigError as error:

@@ -237,20 +237,6 @@ def media_errors_of_one_log(before: DriveHealth, after: DriveHealth) -> tuple[in
     return next(((before.media_counts[log], after.media_counts[log]) for log in both), None)
 
 
-def worsened(before: DriveHealth, after: DriveHealth, limits: HealthTable = ORDINARY) -> tuple[str, ...]:
-    """Return the changes of a drive beyond expected wear; each is fit to follow the drive's name."""
-    return tuple(change for change, _ in _changes(before, after, limits))
-
-
-def defects(before: DriveHealth, after: DriveHealth, limits: HealthTable = ORDINARY) -> tuple[str, ...]:
-    """Return those changes of ``worsened`` that are a defect of the drive, whatever it is attached to.
-
-    ``limits`` decide about counters. Heat is the chassis' as much as the drive's, and endurance is used up by the load:
-    these are shown, and decide nothing.
-    """
-    return tuple(change for change, is_defect in _changes(before, after, limits) if is_defect)
-
-
 def without_power_cuts(after: DriveHealth, cuts: int) -> DriveHealth:
     """Return the health without what ``cuts`` power cuts of this run caused.
 
@@ -265,8 +251,12 @@ def without_power_cuts(after: DriveHealth, cuts: int) -> DriveHealth:
     return replace(after, counters=counters)
 
 
-def _changes(before: DriveHealth, after: DriveHealth, limits: HealthTable) -> Iterator[tuple[str, bool]]:
-    """Yield each change, and whether it is a defect of the drive."""
+def changes(before: DriveHealth, after: DriveHealth, limits: HealthTable = ORDINARY) -> Iterator[tuple[str, bool]]:
+    """Yield each change of a drive beyond expected wear, and whether it is a defect, whatever the drive is attached to.
+
+    Each is fit to follow the drive's name. ``limits`` decide about counters. Heat is the chassis' as much as the
+    drive's, and endurance is used up by the load: these are shown, and decide nothing.
+    """
     if after.passed is False and before.passed is not False:
         yield "its own SMART health assessment is now FAILED", True
     new = (after.critical_warning or 0) & ~(before.critical_warning or 0) & 0xFF
