@@ -184,7 +184,7 @@ class MdTarget:
         size_bytes = resync.component_bytes(self.setup.machine, kname)
         return resync.compare(self.setup.machine, kname, size_bytes, repair=repair)
 
-    def restart(self, members: Sequence[int], missing: int) -> None:
+    def restart(self, members: Sequence[int]) -> None:
         """See ``IntegrityTarget``."""
         self.setup.held.require_lease()
         mdadm.halt(self.setup.machine, self.array.path)
@@ -211,7 +211,9 @@ class MdTarget:
         self.setup.held.require_lease()
         acknowledged = None
         if over is None:
-            zero.until(self._is_clean, CLEAN_S)
+            end = time.monotonic() + CLEAN_S
+            while not self._is_clean() and time.monotonic() < end:
+                time.sleep(PAUSE_S)
         else:
             acknowledged = power_cut.begin(self.setup.machine, self._target, history, over)
         doubtful = self.array.geometry.has_parity and mdadm.state(self.setup.machine, self.array.kname).degraded > 0

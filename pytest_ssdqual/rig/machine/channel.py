@@ -122,7 +122,7 @@ class Channel:
         return self.patience_s + NOTICED_S if self.is_patient else SILENCE_S
 
     def unfinished(self) -> tuple[str, ...]:
-        """See ``Machine.unfinished``."""
+        """Return a sentence for each command that must finish and still goes on."""
         unfinished = [process for process in self._tethers if process.is_unfinished]
         return tuple(process.work.goes_on(self.name, process.elapsed_s) for process in unfinished if process.work)
 
@@ -139,7 +139,7 @@ class Channel:
         return LineProcess(argv, self.wrap([*ENGLISH, *argv]), self.ended)
 
     def close(self) -> None:
-        """Cut every tether that is still attached, then the connection."""
+        """Cut every tether that is still attached, then the connection; no command begins afterwards: ``RigError``."""
         for process in reversed(self._tethers):
             with contextlib.suppress(RigError):  # on a lost machine, the keeper ends the process by itself
                 process.cut()
