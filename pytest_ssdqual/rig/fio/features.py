@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.fio.jobs import Job, JobTarget, engine, fill, measurement
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, Machine, RigError
-from pytest_ssdqual.rig.md.survival_pattern import read_back, write_pattern
+from pytest_ssdqual.rig.md.survival_pattern import PatternRegion, read_back, write_pattern
 
 #: The options that only a search uses, all at once.
 _EXPLORED = Workload(
@@ -74,9 +74,9 @@ def _specimens() -> Iterator[Job]:
     yield measurement(Workload("write", "4k", 1, gap="4k"), [target], 1, 1)
     yield measurement(Workload("write", "4k", 1, burst_s=1, idle_s=1), [target], 1, 2, 3)
     yield measurement(Workload("randread", "4k", 1, rate_iops=1000), [target], 1, 1)
-    yield fill(target, 1)
-    yield write_pattern(target, 0, 1 << 20, seed=0)
-    yield read_back(target, 0, 1 << 20, seed=0)
+    yield fill([target], 1)
+    pattern = PatternRegion(target, 0, 1 << 20, seed=0)
+    yield from (write_pattern(pattern), read_back(pattern))
 
 
 def _objection(parsed: Completed) -> str:

@@ -434,7 +434,7 @@ def replay(
 
 
 def fill(
-    targets: JobTarget | Sequence[JobTarget],
+    targets: Sequence[JobTarget],
     passes: int,
     bs: str = "128k",
     *,
@@ -449,7 +449,6 @@ def fill(
     one per member. A target that is no multiple of ``bs`` gets a last, smaller write, because fio leaves such a tail
     unwritten. Several targets are filled side by side, each in its own group. ``ValueError`` for a count below one.
     """
-    targets = [targets] if isinstance(targets, JobTarget) else targets
     _require_distinct(targets)
     if min(passes, jobs, status_interval_s) < 1:
         raise ValueError("passes, jobs and status_interval_s must be at least 1")

@@ -128,12 +128,15 @@ class StatusReader:
 
     def so_far(self) -> FioResult:
         """Return the result while fio writes; an incomplete document is ignored. Raises as ``whole``."""
+        return self._result(self._snapshots)
+
+    def _result(self, snapshots: Sequence[Snapshot]) -> FioResult:
         try:
             if self._odd:
                 raise self._odd
-            if not self._snapshots:
+            if not snapshots:
                 raise InvalidMeasurement(f"fio wrote no result{_quoted(self.messages())}")
-            return _result(self._snapshots, self._last, self.messages())
+            return _result(snapshots, self._last, self.messages())
         except OddShape as error:
             version = status_stream.version(self._last)
             raise InvalidMeasurement(f"the output of {version} has an unknown shape: {error}") from error
@@ -157,11 +160,7 @@ class StatusReader:
         """
         if not self._odd:
             self._splitter.require_end()
-        last = StatusReader()
-        last._odd, last._messages = self._odd, self._messages
-        if self._last:
-            last._take(self._last)
-        return last.so_far()
+        return self._result(self._snapshots[-1:])
 
     def _take(self, document: dict[str, Any]) -> None:
         """Store a document: always the newest one, of the others one in so many."""

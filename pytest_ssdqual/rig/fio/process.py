@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import io
 import time
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import format_duration
@@ -102,7 +101,7 @@ class FinishedProcess:
 
 @dataclass(slots=True)
 class RunningProcess:
-    """A running fio process, for a ``with`` block: on an error, fio is ended and its file removed."""
+    """A running fio process; see ``start``."""
 
     machine: Machine
     tether: Tethered
@@ -157,17 +156,6 @@ class RunningProcess:
         """End it now, gently: its output has the results so far."""
         return self._finished(self.tether.cut(END_S))
 
-    def __enter__(self) -> RunningProcess:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is not None:
-            with contextlib.suppress(RigError):  # the original error is more informative
-                self.tether.cut()
-                self.machine.run(["rm", "-f", self.path], check=False)
-
     def _finished(self, completed: Completed) -> FinishedProcess:
         has_read = self._packed.tell() > 0
         script = [FETCH_REST, "fetch", self.path, str(self._read_bytes)] if has_read else [FETCH, "fetch", self.path]
@@ -188,10 +176,21 @@ class RunningProcess:
         return replace(completed, stderr=limits.stdout + completed.stderr)
 
 
-def start(machine: Machine, job: Job) -> RunningProcess:
-    """Start ``job``, tethered: fio ends if this process ends, is interrupted or loses the machine."""
+@contextmanager
+def start(machine: Machine, job: Job) -> Iterator[RunningProcess]:
+    """Start ``job``, tethered: fio ends if this process ends, is interrupted or loses the machine.
+
+    On an error in the block, fio is ended and its file removed.
+    """
     path = run_files.path(machine, "fio")
-    return RunningProcess(machine, machine.tether(job.argv(path)), path)
+    tether = machine.tether(job.argv(path))
+    try:
+        yield RunningProcess(machine, tether, path)
+    except BaseException:
+        with suppress(RigError):  # the original error is more informative
+            tether.cut()
+            machine.run(["rm", "-f", path], check=False)
+        raise
 
 
 def run(machine: Machine, job: Job, seconds: float, *, is_watched: bool = False) -> FinishedProcess:

@@ -39,7 +39,7 @@ def read(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, Locking]:
     names = [word for drive in drives for word in (drive.sysfs_name, drive.path, drive.smart_type)]
     deadline_s = DEADLINE_S + DEADLINE_OF_DRIVE_S * len(drives)
     lines = scripts.answer(machine, SCRIPT, "locking", *names, deadline_s=deadline_s).text.splitlines()
-    answers = {line.split(" ", 1)[0]: line.split(" ", 1)[1] for line in lines if " " in line}
+    answers = dict(line.split(" ", 1) for line in lines if " " in line)
     states = {drive.path: _state(answers.get(drive.sysfs_name, "")) for drive in drives}
     return {path: state for path, state in states.items() if state is not None}
 

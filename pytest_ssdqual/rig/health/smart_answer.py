@@ -281,13 +281,16 @@ def counters(plain: object) -> Mapping[str, int]:
 
 
 def statistic(plain: object, name: str) -> int | None:
-    """A value of ATA's device statistics (ACS-4, log 04h)."""
+    """A value of ATA's device statistics."""
+    return next((value for known, value in statistics(plain) if known == name), None)
+
+
+def statistics(plain: object) -> Iterator[tuple[object, int | None]]:
+    """The valid entries of ATA's device statistics (ACS-4, log 04h): name and value."""
     for page in items(plain, "ata_device_statistics", "pages"):
         for entry in items(page, "table"):
-            valid = at(entry, "flags", "valid")
-            if at(entry, "name") == name and valid is not False:
-                return whole(entry, "value")
-    return None
+            if at(entry, "flags", "valid") is not False:
+                yield at(entry, "name"), whole(entry, "value")
 
 
 def attribute(plain: object, *names: str) -> int | None:

@@ -10,9 +10,11 @@ from dataclasses import asdict, replace
 from typing import TypeVar
 
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.measured.environment import ProcessEnvironment, StripeCache
-from pytest_ssdqual.qual.measured.result_records import MeasuredRecord
+from pytest_ssdqual.qual.measured.environment import MediaCount, StripeCache
+from pytest_ssdqual.qual.measured.references import DrivesAlone
+from pytest_ssdqual.qual.measured.result_records import AloneRecord, MeasuredRecord
 from pytest_ssdqual.qual.measured.run import Measured, Run
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
@@ -27,6 +29,7 @@ from pytest_ssdqual.rig.fio.jobs import Job
 from pytest_ssdqual.rig.fio.output import FioResult
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.guard.refusals import DrivesGone
+from pytest_ssdqual.rig.health import media_count
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Disturbed, InvalidMeasurement
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
@@ -40,6 +43,7 @@ from pytest_ssdqual.rig.observe.live_stats import Course
 MARGIN_OF_GROWTH, MOST_GROWTH = 1.2, 10.0
 #: Seconds in which a drive may appear again that was gone: SCSI error handling, or a reset of an HBA or controller.
 REAPPEARS_S = 5.0
+ONE = Geometry(RaidLevel.DRIVE, 1)
 #: Kinds of processes that only condition: what disturbs a drive meanwhile does not stay.
 PREPARATIONS = ("precondition", "refresh")
 #: Repetitions of one step because something disturbed it.
@@ -77,7 +81,7 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
     if window.volume_bytes is None:  # a volume takes as long as it takes, usually much less than the limit
         setup.require_time(seconds, f"{workload} on {array.geometry}")
     job = _job(setup, array, workload, window)
-    with_media = _media_counts(setup, array, workload, kind)
+    media = _media_counts(setup, array, workload, kind)
     before = drive_failure.reading_before(setup, array, is_measured=kind not in PREPARATIONS)
     with drive_failure.attributed(setup, array, before, str(workload), kind) as files:
         raw, finished, stripes = record_run(
@@ -89,6 +93,9 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
         result = finished.accepted(job.expectation)
         result, window_s = _counted(workload, window, result, finished.completed.elapsed_s)
     setup.require_caches(array)
+    seen = environment.between(array, before, after, workload, result, stripes)
+    if media:
+        seen = media_count.with_growth(setup.machine, array.members, media, seen)
     measured_run = Run(
         workload=workload,
         geometry=array.geometry,
@@ -98,7 +105,7 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
         window_s=window_s,
         rounds=window.rounds,
         raw=raw,
-        seen=with_media(environment.between(array, before, after, workload, result, stripes)),
+        seen=seen,
         parts=output.of_drives(result, array.geometry),
         is_heat_promised=setup.promises_heat(array.geometry, workload),
     )
@@ -106,15 +113,11 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
     return measured_run
 
 
-def _media_counts(
-    setup: Setup, array: Array, workload: Workload, kind: str
-) -> Callable[[ProcessEnvironment], ProcessEnvironment]:
-    """Return what adds the growth of the drives' counts of their writes to flash, which are read now if needed."""
+def _media_counts(setup: Setup, array: Array, workload: Workload, kind: str) -> Mapping[str, MediaCount]:
+    """Return the drives' counts of their writes to flash, by serial number; none if they are not needed."""
     if kind in PREPARATIONS or not (workload.writes and setup.counts_media(array.geometry, workload)):
-        return lambda seen: seen
-    from pytest_ssdqual.rig.health import media_count
-
-    return media_count.begun(setup.machine, array.members)
+        return {}
+    return media_count.read(setup.machine, array.members)
 
 
 def _counted(workload: Workload, window: ProcessWindow, result: FioResult, elapsed_s: float) -> tuple[FioResult, float]:
@@ -250,6 +253,25 @@ def measure(setup: Setup, array: Array, workload: Workload, kind: str = "measure
     window_s = setup.protocol.window_of(tail=tail)
     runs = tuple(_settled_run(setup, array, workload, window_s) for _ in range(setup.protocol.measure.repeats))
     return record_measured(setup, Measured(runs), kind)
+
+
+def measure_alone(setup: Setup, array: Array, workload: Workload) -> DrivesAlone:
+    """Run the workload on one of the drives side by side after another, while the others are idle.
+
+    Compared with all of them, this shows whether they share a path that limits them. Raises as ``run``. The workload
+    has to read only: the drives stay as they are.
+    """
+    if workload.writes or not array.geometry.is_side_by_side:
+        raise ValueError(f"{workload} on {array.geometry} does not leave the drives as they are")
+    rule, measured = setup.protocol.measure, []
+    window = ProcessWindow(rule.ramp_s, rule.window_s, setup.protocol.steady.window)
+    for drive in array.members:
+        setup.progress(f"{drive.serial} alone: {workload}", window.ramp_s + window.window_s)
+        one = replace(array, geometry=ONE, path=drive.path, members=(drive,), size_bytes=drive.size_bytes)
+        measured.append(Measured((run(setup, one, workload, "alone", window).condensed(),)))
+    drives = tuple(each.summary() for each in measured)
+    setup.logbook.note("alone", **shallow(AloneRecord(array.geometry, str(workload), workload, drives)))
+    return DrivesAlone(tuple(measured))
 
 
 def record_measured(setup: Setup, measured: Measured, kind: str = "measured") -> Measured:

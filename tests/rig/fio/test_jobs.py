@@ -205,7 +205,7 @@ READS, BURSTS = Workload("read", "4k", 1), Workload("randwrite", "4k", 32, threa
         (lambda: fill([], 1), "something to read"),
         (lambda: measurement(Workload("read", "1m", 1), [replace(MD, size_bytes=4 * MIB)], 6, 10), "too small for 6"),
         (lambda: measurement(READS, [MD], 6, 0.5), r"for 0\.5 s"),
-        (lambda: fill(MD, 0), "at least 1"),
+        (lambda: fill([MD], 0), "at least 1"),
         (lambda: JobTarget("/dev/sda", 1000), "number of sectors"),
         (lambda: replace(BEHIND, begin_bytes=-4096), "byte -4096"),
         (lambda: replace(BEHIND, begin_bytes=512), "not on a page"),
@@ -255,7 +255,7 @@ def test_paths_fio_could_misread_are_refused(path: str) -> None:
     with pytest.raises(ValueError, match="given to fio"):
         JobTarget(path, 1 << 20)
     with pytest.raises(ValueError, match="given to fio"):
-        fill(MD, 1).argv(path)
+        fill([MD], 1).argv(path)
 
 
 @pytest.mark.parametrize("path", ["/dev/sda", "/dev/disk/by-id/nvme-ACME_X1_S3-7.2_1", "/dev/md/ssdqual-raid5x4"])
@@ -287,7 +287,7 @@ def test_job_is_bound_to_checked_devices_and_has_them_alone() -> None:
         ("randwrite", measurement(Workload("randwrite", "4k", 4), [LOOP], 2, 3)),
         ("randrw70", measurement(Workload("randrw", "4k", 4, 70), [LOOP], 2, 3)),
         ("write", measurement(Workload("write", "128k", 4), [LOOP], 2, 2.5)),
-        ("fill", fill(LOOP, 2, jobs=2, status_interval_s=1)),
+        ("fill", fill([LOOP], 2, jobs=2, status_interval_s=1)),
         ("side-by-side", measurement(Workload("randwrite", "4k", 4), [LOOP, OTHER], 2, 2.2)),
         ("side-by-side-fill", fill([LOOP, OTHER], 1, jobs=2, status_interval_s=1)),
         ("streams", measurement(Workload("randread+randwrite", "4k", 2, threads=1), [LOOP], 2, 2.2)),
