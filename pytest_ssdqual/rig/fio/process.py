@@ -110,13 +110,6 @@ class RunningProcess:
     _packed: io.BytesIO = field(default_factory=io.BytesIO)
     _read_bytes: int = 0
 
-    def is_alive(self) -> bool:
-        return self.tether.alive()
-
-    def rest(self, seconds: float) -> bool:
-        """Wait so many seconds, or until it ends; return True if it still runs."""
-        return self.tether.rest(seconds)
-
     def read_new(self) -> Iterator[bytes]:
         """Read the bytes written since the last call; while fio runs, it writes every status document at once.
 
@@ -144,7 +137,7 @@ class RunningProcess:
         reader = StatusReader(MOST_DOCUMENTS)
         began = moved = time.monotonic()
         ended_ios = 0
-        while (left_s := deadline_s - (time.monotonic() - began)) > 0 and self.rest(min(WATCH_EVERY_S, left_s)):
+        while (left_s := deadline_s - (time.monotonic() - began)) > 0 and self.tether.rest(min(WATCH_EVERY_S, left_s)):
             for piece in self.read_new():
                 reader.feed(piece)
             if reader.ended_ios > ended_ios:

@@ -250,6 +250,6 @@ def _watched(
 
 def _require_running(running: RunningProcess, job: Job, array: Array) -> None:
     """Raise the error that ended the load, if it has ended."""
-    if not running.is_alive():
+    if not running.tether.alive():
         running.wait(0).accepted(job.expectation)
         raise InvalidMeasurement(f"fio ended before the rebuild of {array.geometry.healthy} did")
