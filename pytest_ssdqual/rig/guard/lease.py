@@ -175,8 +175,9 @@ def _read(note: str) -> tuple[str, float | None, str]:
     planned_s, work = noted.get("planned_s"), noted.get("work", "")
     run = f", run {noted['run']}" if noted.get("run") else ""
     who = safe_text.line(f"{noted['who']}, process {noted['pid']}{run}", WORD_CHARACTERS)
-    is_number = isinstance(planned_s, int | float) and 0 <= planned_s <= LONGEST_PLAN_S
-    return who, float(planned_s) if is_number else None, safe_text.line(str(work), WORD_CHARACTERS) if work else ""
+    if not isinstance(planned_s, int | float) or not 0 <= planned_s <= LONGEST_PLAN_S:
+        planned_s = None
+    return who, planned_s, safe_text.line(str(work), WORD_CHARACTERS) if work else ""
 
 
 @frozen
