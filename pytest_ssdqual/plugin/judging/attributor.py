@@ -111,7 +111,7 @@ class Attributor:
         collected = shortfall.of_run(run, estimate, needed, found.prediction, found.curves, together)
         if (collected.efficiency or 0) < attribution.EXACTLY:
             # Devices that need no time: what is left is md's and the host's.
-            ceiling = self.campaign().ceiling(measured.geometry, measured.workload, 0)
+            ceiling = self.campaign().ceiling(measured.geometry, measured.workload)
             collected = replace(collected, ceiling=ceiling)
         if point.latency:
             collected = replace(collected, latency=_latency(point.latency, found))

@@ -24,7 +24,7 @@ from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.report.run_folder.manifest import BayEntry, Document, ExpectedDrives, Manifest, Session, describe
 from pytest_ssdqual.report.terminal.summary import Header
 from pytest_ssdqual.rig.machine.machine import utc_now
-from pytest_ssdqual.rig.resume.checkpoint import EarlierResults, NoEarlierResults
+from pytest_ssdqual.rig.resume.checkpoint import EarlierResults
 
 
 @frozen
@@ -52,7 +52,7 @@ class Qualification:
     @property
     def memory(self) -> EarlierResults:
         """Measurements of earlier sessions."""
-        return self.resumed.memory if self.resumed else NoEarlierResults()
+        return self.resumed.memory if self.resumed else EarlierResults()
 
     @property
     def present(self) -> Present:

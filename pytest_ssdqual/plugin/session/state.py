@@ -357,8 +357,9 @@ class BayRun:
                 if before is not None:
                     after = health.read(channel, [drive])[drive.path]
                     keep_health(self.journal, drive, after, "after")
-                    findings += failures.worsened(drive, before, after)
-                    defects += failures.defects(drive, before, after)
+                    changes = list(failures.changes(drive, before, after))
+                    findings += [change for change, _ in changes]
+                    defects += [change for change, is_defect in changes if is_defect]
             except JournalError:
                 raise  # evidence is missing
             except RigError as error:

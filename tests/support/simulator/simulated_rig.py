@@ -704,11 +704,11 @@ def simulated_load(machine: object, target: JobTarget, load: Load) -> LoadTrial:
     return LoadTrial(load.engine, load.jobs, 75_000, 0.2)
 
 
-def simulated_ceiling(setup: Setup, geometry: Geometry, workload: Workload, completion_ns: int = 0) -> Ceiling:
+def simulated_ceiling(setup: Setup, geometry: Geometry, workload: Workload) -> Ceiling:
     """That of an md that is the bottleneck; else the machine has no memory devices."""
     md_iops = machine_of(setup).scene.md_iops
     if math.isinf(md_iops):
-        return REAL_CEILING(setup, geometry, workload, completion_ns)
+        return REAL_CEILING(setup, geometry, workload)
     return Ceiling(geometry, str(workload), "null_blk", md_iops)
 
 
