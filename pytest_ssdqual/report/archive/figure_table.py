@@ -102,17 +102,16 @@ def rows(runs: Iterable[RunView]) -> Iterator[FigureRow]:
         for judged in run.judged:
             whole = _whole(run, judged)
             yield whole
-            yield from _beside(whole, judged.evidence.figures)
-            for part in judged.evidence.members:
+            yield from _beside(whole, judged.figures)
+            for part in judged.members:
                 model, firmware = known.get(part.name, (whole.model, whole.firmware))
                 drive = replace(whole, drive=part.name, path=part.path, model=model, firmware=firmware)
-                yield from _parts(drive, judged.evidence, part, "drive")
-            for part in judged.evidence.points:
-                yield from _parts(replace(whole, workload=part.name), judged.evidence, part, "point")
+                yield from _parts(drive, judged, part, "drive")
+            for part in judged.points:
+                yield from _parts(replace(whole, workload=part.name), judged, part, "point")
 
 
-def _whole(run: RunView, judged: Judged) -> FigureRow:
-    found = judged.evidence
+def _whole(run: RunView, found: Judged) -> FigureRow:
     return FigureRow(
         run=run.name,
         started=run.started,
@@ -123,7 +122,7 @@ def _whole(run: RunView, judged: Judged) -> FigureRow:
         protocol=found.protocol,
         acceptance=found.acceptance,
         spec=run.document("spec"),
-        test=judged.test,
+        test=found.test,
         claim=found.claim,
         about=found.about.value,
         group_name=found.group,

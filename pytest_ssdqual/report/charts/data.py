@@ -98,7 +98,7 @@ class Notes:
     @classmethod
     def about(cls, story: RunReader, judged: Judged) -> Notes:
         """Return those of one verdict only, as a page of many failures needs them for each."""
-        arrays, workloads = judged.evidence.geometries, judged.evidence.workloads
+        arrays, workloads = judged.geometries, judged.workloads
         noted = (each for each in _recorded(story) if str(each.geometry) in arrays and str(each.workload) in workloads)
         return cls._made(story, noted, (judged,))
 
@@ -111,36 +111,36 @@ class Notes:
     def at(self, geometry: str, workload: str) -> NotedMeasurement | None:
         return self._by_place.get((geometry, workload))
 
-    def verdicts(self, claim: str, geometry: str, workload: str) -> tuple[Judged, ...]:
+    def verdicts(self, claim: str, geometry: str, workload: str) -> tuple[Evidence, ...]:
         """Return the verdicts on a workload on an array under this claim."""
         return self._single.get((claim, geometry, workload), ())
 
     def verdict(self, claim: str, geometry: str, workload: str) -> Evidence | None:
         """Return the verdict; of several the one with a limit."""
-        found = sorted(self.verdicts(claim, geometry, workload), key=lambda each: not each.evidence.is_promised)
-        return found[0].evidence if found else None
+        found = sorted(self.verdicts(claim, geometry, workload), key=lambda each: not each.is_promised)
+        return found[0] if found else None
 
     @cached_property
-    def _single(self) -> dict[tuple[str, str, str], tuple[Judged, ...]]:
-        found: dict[tuple[str, str, str], tuple[Judged, ...]] = {}
+    def _single(self) -> dict[tuple[str, str, str], tuple[Evidence, ...]]:
+        found: dict[tuple[str, str, str], tuple[Evidence, ...]] = {}
         for each in self.judged:
-            if len(each.evidence.geometries) == len(each.evidence.workloads) == 1:
-                place = (each.evidence.claim, each.evidence.geometries[0], each.evidence.workloads[0])
+            if len(each.geometries) == len(each.workloads) == 1:
+                place = (each.claim, each.geometries[0], each.workloads[0])
                 found[place] = (*found.get(place, ()), each)
         return found
 
     def of_claims(self, *claims: str) -> Iterator[Judged]:
         """Return all verdicts and observations of these claims, in order."""
-        return (each for each in self.judged if each.evidence.claim in claims)
+        return (each for each in self.judged if each.claim in claims)
 
     def within(self, cells: Sequence[NotedMeasurement], *claims: str) -> list[Evidence]:
         """Return the verdicts of these claims that are on these measurements only."""
         workloads = {str(cell.workload) for cell in cells}
         arrays = {str(cell.geometry) for cell in cells}
         return [
-            judged.evidence
-            for judged in self.of_claims(*claims)
-            if workloads.issuperset(judged.evidence.workloads) and arrays.issuperset(judged.evidence.geometries)
+            evidence
+            for evidence in self.of_claims(*claims)
+            if workloads.issuperset(evidence.workloads) and arrays.issuperset(evidence.geometries)
         ]
 
 

@@ -17,8 +17,8 @@ from pytest_ssdqual.report.drawing.chart import MOST_ROWS, printable, sentence, 
 from pytest_ssdqual.report.drawing.palette import INK, LIMIT, colour
 from pytest_ssdqual.report.drawing.plot import AnyMark, Chart, Line, Panel, Point, Style, level
 from pytest_ssdqual.report.drawing.scales import Seconds, Values
-from pytest_ssdqual.report.evidence.evidence import About, Finding
-from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
+from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view.tables import Table
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Tried:
 class Searched:
     """One search."""
 
-    judged: Judged
+    evidence: Evidence
     tried: tuple[Tried, ...]
     #: Outcome of each workload that was measured again.
     suspects: Mapping[str, str]
@@ -59,16 +59,16 @@ class Searched:
 def searched(notes: Notes) -> Iterator[Searched]:
     """Yield every judged search."""
     for each in notes.judged:
-        if each.evidence.about is About.SEARCH and (found := of_search(notes.story, each)):
+        if each.about is About.SEARCH and (found := of_search(notes.story, each)):
             yield found
 
 
-def of_search(story: RunReader, judged: Judged) -> Searched | None:
+def of_search(story: RunReader, evidence: Evidence) -> Searched | None:
     """Return the search of a verdict; None if it has no probe."""
-    points = judged.evidence.points
+    points = evidence.points
     if not points:
         return None
-    found = _record(story, judged)
+    found = _record(story, evidence)
     probes = {probe.workload: probe for probe in found.probed} if found else {}
     known = found.began_with if found else ()
     ends = accumulate(max(point.figures.get("seconds") or 0.0, 0.0) for point in points)
@@ -80,7 +80,7 @@ def of_search(story: RunReader, judged: Judged) -> Searched | None:
         step = order.step(point.name, is_known=point.name in known, is_broken=point.outcome is Finding.FAIL)
         margin, departures = point.figures.get("margin_percent"), order.departures(point.name)
         tried.append(Tried(point.name, at_s, margin, point.outcome, step, departures, sentence))
-    return Searched(judged, tuple(tried), dict(map(_outcome, found.suspects if found else ())))
+    return Searched(evidence, tuple(tried), dict(map(_outcome, found.suspects if found else ())))
 
 
 @dataclass(slots=True)
@@ -120,12 +120,12 @@ class _Order:
         return SHORTER if is_broken else TRIED
 
 
-def _record(story: RunReader, judged: Judged) -> SearchRecord | None:
+def _record(story: RunReader, evidence: Evidence) -> SearchRecord | None:
     """Return the last search with the same workloads."""
-    names = [point.name for point in judged.evidence.points]
+    names = [point.name for point in evidence.points]
     found = None
     for search in story.contents(SearchRecord, "searched"):
-        if str(search.geometry) in judged.evidence.geometries and [each.workload for each in search.probed] == names:
+        if str(search.geometry) in evidence.geometries and [each.workload for each in search.probed] == names:
             found = search
     return found
 
@@ -155,7 +155,7 @@ STEPS: Style = {"linestyle": "-", "color": LIMIT, "marker": "", "linewidth": 1.1
 
 def chart(found: Searched) -> Chart:
     """Draw margins above and departures from the plainest workload below, both over the time of the search."""
-    evidence = found.judged.evidence
+    evidence = found.evidence
     shown = _shown(found.tried, MOST_LOOKS, found.suspects)
     confirmed = next((name for name, what in found.suspects.items() if what == "confirmed"), "")
     has_failed = any(probe.outcome is Finding.FAIL for probe in found.tried)
@@ -209,7 +209,7 @@ def _margins(shown: Sequence[Tried], found: Searched) -> Iterator[AnyMark]:
         ])  # fmt: skip
     suspects = [Point(probe.at_s, margin) for probe, margin in known if probe.name in found.suspects]
     yield Line(suspects, name="suspect, measured again", style=RING)
-    evidence = found.judged.evidence
+    evidence = found.evidence
     # The second measurement, which is the verdict, is drawn after the search.
     if evidence.outcome is Finding.FAIL and evidence.margin_percent is not None:
         words = f"{evidence.workloads[0]} measured again: {evidence.margin_percent:+.3g} %"

@@ -47,7 +47,7 @@ def explained(folder: Path, test: str, evidence: Sequence[Evidence]) -> list[Cha
     from pytest_ssdqual.report.charts import chart_of
 
     story = RunReader.read(folder)
-    found = (chart_of(story, Judged(test, "", each)) for each in wanted)
+    found = (chart_of(story, Judged.of(test, each)) for each in wanted)
     # Each is drawn here, where an error of a library that draws costs the charts and nothing else.
     return list({chart.key: chart for chart in found if chart and chart.svg}.values())
 

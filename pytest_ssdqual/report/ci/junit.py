@@ -283,11 +283,11 @@ def _cases(bay: BayView) -> dict[str, JUnitCase]:
         case_of(WHOLE).errors = [f"{bay.name} was not started: {bay.refused or 'it has no run folder'}"]
         return cases
     for judged in run.judged:
-        case, sentence = case_of(judged.test), judged.evidence.sentence
-        case.evidence.append(judged.evidence)
-        if judged.evidence.outcome is Finding.FAIL:
+        case, sentence = case_of(judged.test), judged.sentence
+        case.evidence.append(judged)
+        if judged.outcome is Finding.FAIL:
             case.failures.append(sentence)
-        elif judged.evidence.outcome is Finding.INCONCLUSIVE:
+        elif judged.outcome is Finding.INCONCLUSIVE:
             case.errors.append(sentence)
     for trouble in run.errors:
         for test in trouble.tests:

@@ -154,7 +154,7 @@ class ComparedRun:
         unreadable = story.unreadable
         for judged in story.judged:
             try:
-                figures.append((judged.evidence, _figure(judged.evidence)))
+                figures.append((judged, _figure(judged)))
             except ValueError:
                 unreadable += 1
         first = story.records[0].time if story.records else ""

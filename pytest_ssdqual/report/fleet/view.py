@@ -152,10 +152,10 @@ def _bay(asked: FleetBay, folder: Path | None) -> BayView:
 def _figures(judged: Iterable[Judged]) -> dict[FleetFigure, Evidence]:
     found: dict[FleetFigure, Evidence] = {}
     for each in sorted(judged, key=lambda one: one.test):
-        key, number = key_of(each.evidence), 0
-        while (name := (key, each.evidence.unit.value, number)) in found:
+        key, number = key_of(each), 0
+        while (name := (key, each.unit.value, number)) in found:
             number += 1
-        found[name] = each.evidence
+        found[name] = each
     return found
 
 

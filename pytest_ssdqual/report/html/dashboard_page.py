@@ -227,4 +227,4 @@ def causes_of(runs: Iterable[RunView]) -> list[tuple[str, int]]:
 
 
 def _broken(run: RunView) -> Iterator[Evidence]:
-    return (each.evidence for each in run.judged if each.evidence.is_broken)
+    return (each for each in run.judged if each.is_broken)

@@ -62,7 +62,7 @@ def draw(story: RunReader, failures: Sequence[Failure]) -> Drawn:
     levels: dict[str, list[Chart]] = {}
     proof = None
     with room.guard():
-        for group in groups(each.evidence for each in story.judged)[:1]:
+        for group in groups(story.judged)[:1]:
             run = observed_with(story, group.broken[0], group.drives)
             chart = under_load(run.seen, group.drives, f"{run.geometry} {run.workload}") if run and run.seen else None
             proof = chart if chart and room.takes(chart) else None
@@ -126,7 +126,7 @@ def text(story: RunReader) -> str:
         family=error_rates(run),
         health=subject.health(story),
         # Verdicts on lots, searches and integrity.
-        verdicts=[each for each in run.judged if each.evidence.about in CONCLUDED or each.evidence.claim == CLAIM],
+        verdicts=[each for each in run.judged if each.about in CONCLUDED or each.claim == CLAIM],
         arrays=subject.arrays(story),
         history=drive_history.table(story),
         environment=subject.environment_checks(story),

@@ -229,9 +229,9 @@ class Verdicts:
             test = record.test
             if record.kind == "run_resumed":
                 in_error.clear()
-            elif record.kind in JUDGED and (judged := Judged.of(record)):
+            elif record.kind in JUDGED and (judged := Judged.read(record)):
                 self._keep(judged)
-                if judged.evidence.outcome in (Finding.PASS, Finding.OBSERVED):
+                if judged.outcome in (Finding.PASS, Finding.OBSERVED):
                     passed.setdefault(test, set()).add(judged.subject)
             elif record.kind in ("error", "failed"):
                 in_error.add(test)
@@ -257,7 +257,7 @@ class Verdicts:
 
 
 def _result(judged: Judged) -> tuple[object, ...]:
-    return judged.is_expected, *(getattr(judged.evidence, name) for name in RESULT)
+    return judged.is_expected, *(getattr(judged, name) for name in RESULT)
 
 
 def _identity(facts: Mapping[str, str], machine: str) -> str:

@@ -11,12 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from pytest_ssdqual.qual import safe_text, strict_json
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.records import RecordT, from_plain, plain
-from pytest_ssdqual.report.evidence import evidence, health
-from pytest_ssdqual.report.evidence.evidence import BESIDE, EXPECTED, About, Evidence
+from pytest_ssdqual.qual.records import RecordT, from_plain, plain, shallow
+from pytest_ssdqual.report.evidence import health
+from pytest_ssdqual.report.evidence.evidence import BESIDE, EXPECTED, About, Evidence, of_facts
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import RECORDS, OtherSchema, require_schema
@@ -233,35 +234,40 @@ def _parse(line: bytes, file: Path) -> Record | None:
 
 
 @frozen
-class Judged:
+class Judged(Evidence):
     """A verdict or an observation of a test."""
 
     #: Id of the test.
-    test: str
+    test: str = ""
     #: UTC, ISO 8601; empty before it is recorded.
-    time: str
-    evidence: Evidence
+    time: str = ""
     #: A failed verdict whose test was expected to fail.
     is_expected: bool = False
 
     @property
     def subject(self) -> tuple[object, ...]:
         """What it is about: equal of two if the later one replaces the earlier one."""
-        return self.test, *self.evidence.identity
+        return self.test, *self.identity
 
     @classmethod
-    def of(cls, record: Record) -> Judged | None:
+    def of(cls, test: str, evidence: Evidence, time: str = "", *, is_expected: bool = False) -> Judged:
+        """Return the evidence as that of a test."""
+        own: dict[str, Any] = shallow(evidence)
+        return cls(**own, test=test, time=time, is_expected=is_expected)
+
+    @classmethod
+    def read(cls, record: Record) -> Judged | None:
         """Return the content of a record; None if it is damaged."""
         try:
-            found = evidence.of_facts(record.facts)
+            found = of_facts(record.facts)
         except ValueError:
             return None
-        return cls(record.test, record.time, found, record.facts.get(EXPECTED) is True)
+        return cls.of(record.test, found, record.time, is_expected=record.facts.get(EXPECTED) is True)
 
     def replaces(self, damaged: Record) -> bool:
         """Return whether an earlier record, of which only some keys may be readable, was about the same."""
-        own = {"test": self.test, **plain(self.evidence)}
-        own["group"] = damaged.facts.get("group") if self.evidence.about is About.SEARCH else self.evidence.group
+        own = plain(self)
+        own["group"] = damaged.facts.get("group") if self.about is About.SEARCH else self.group
         return all(
             damaged.facts.get(name) == own[name] for name in ("test", "claim", "geometries", "workloads", "group")
         )
@@ -312,7 +318,7 @@ class RunReader:
         found: dict[tuple[object, ...], Judged] = {}
         damaged: list[Record] = []
         for record in self.of(*JUDGED):
-            if each := Judged.of(record):
+            if each := Judged.read(record):
                 found.pop(each.subject, None)
                 found[each.subject] = each
                 damaged = [other for other in damaged if not each.replaces(other)]
@@ -357,8 +363,8 @@ class RunReader:
     def failed_drives(self) -> Iterator[tuple[str, str]]:
         """Yield the serial number of each drive that failed under the load, and the id of the test that reported it."""
         for each in self.judged:
-            if each.evidence.claim == health.FAILED:
-                yield from ((part.name, each.test) for part in each.evidence.members)
+            if each.claim == health.FAILED:
+                yield from ((part.name, each.test) for part in each.members)
 
 
 def _manifest(folder: Path) -> Manifest:

@@ -175,7 +175,7 @@ def coverage(story: RunReader, judged: Sequence[Judged]) -> Coverage:
 def _ends(story: RunReader, judged: Sequence[Judged]) -> dict[str, _Test]:
     verdicts: dict[str, list[Evidence]] = {}
     for each in judged:
-        verdicts.setdefault(each.test, []).append(each.evidence)
+        verdicts.setdefault(each.test, []).append(each)
     last = {record.test: record for record in story.of(ERROR, FAILED, PASSED, SKIPPED) if not record.is_of_session}
     return {test: _end(verdicts.get(test, ()), last.get(test)) for test in {**verdicts, **last}}
 
@@ -207,7 +207,7 @@ def _drives(story: RunReader, judged: Sequence[Judged], drives: Mapping[str, str
         listed = subject.texts(record.facts.get("members"))
         members.setdefault(subject.text(record.facts, "geometry"), set()).update(listed)
     loaded, inspected = set[str](), set[str]()
-    for each in (one.evidence for one in judged if one.evidence.is_promised and one.evidence.claim not in OF_HEALTH):
+    for each in (one for one in judged if one.is_promised and one.claim not in OF_HEALTH):
         named = {by_name.get(part.name, part.name) for part in each.members}
         if each.claim.startswith(INSPECTED):
             inspected |= named

@@ -90,9 +90,7 @@ def _open(story: RunReader) -> Iterable[Record]:
         if record.kind in (*JUDGED, PASSED)
     }
     undecided = {
-        (each.test, each.evidence.sentence[:ENOUGH_CHARACTERS])
-        for each in story.judged
-        if each.evidence.outcome is Finding.INCONCLUSIVE
+        (each.test, each.sentence[:ENOUGH_CHARACTERS]) for each in story.judged if each.outcome is Finding.INCONCLUSIVE
     }
     for number, record in enumerate(story.records):
         test, message = record.test, str(record.facts.get("message", ""))

@@ -146,8 +146,8 @@ def count(
     unread: int = 0,
 ) -> Counts:
     """Return the counts of a run."""
-    outcomes = [each.evidence.outcome for each in judged]
-    promised = [each.evidence for each in judged if each.evidence.is_promised]
+    outcomes = [each.outcome for each in judged]
+    promised = [each for each in judged if each.is_promised]
     # Bounded verdicts do not judge performance; with them, passes of health, inspection and data comparison alone do
     # not make a product fit.
     decided = [evidence for evidence in promised if evidence.outcome is not Finding.BOUNDED]
@@ -168,8 +168,8 @@ def count(
         lost=sum(len(each.tests) for each in lost),
         lost_to=tuple(dict.fromkeys(serial for each in lost for serial in each.drives)),
         tests=len({*(each.test for each in judged), *(test for each in errors for test in each.tests)}),
-        limited=sum(is_limited(each.evidence) for each in judged),
-        steady_rates=sum(each.evidence.claim in repeatability.STEADY_RATES for each in judged),
+        limited=sum(map(is_limited, judged)),
+        steady_rates=sum(each.claim in repeatability.STEADY_RATES for each in judged),
     )
 
 

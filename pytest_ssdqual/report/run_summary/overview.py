@@ -14,7 +14,6 @@ from pytest_ssdqual.report.evidence.health import FAILED, HEALTH
 from pytest_ssdqual.report.evidence.inspection import is_inspection
 from pytest_ssdqual.report.run_folder.journal import RECORDS
 from pytest_ssdqual.report.run_folder.manifest import Manifest
-from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.run_folder.records import WorsenedDrive
 from pytest_ssdqual.report.run_summary import next_step
 from pytest_ssdqual.report.run_summary.causes import blamed
@@ -85,7 +84,7 @@ def overview(run: RunView) -> Overview:
 def drive_marks(run: RunView) -> Sequence[DriveMark]:
     """Return every drive of the run with the charges against it; what all drives have in common is no mark."""
     drives = run.manifest.drives
-    guilty, alone = blamed(run.causes), _failed_alone(each.evidence for each in run.judged)
+    guilty, alone = blamed(run.causes), _failed_alone(run.judged)
     serials = [drive.name for drive in drives]
     if len(serials) > 1 and min(guilty.get(serial, 0) for serial in serials) == max(guilty.values(), default=0):
         guilty = {}
@@ -108,7 +107,7 @@ def _inspected(run: RunView) -> tuple[InspectedDrive, ...]:
 
 def failed_drives(run: RunView) -> tuple[str, ...]:
     """Return the serial numbers of the drives that failed under the load."""
-    found = (each.evidence for each in run.judged if each.evidence.claim == FAILED)
+    found = (each for each in run.judged if each.claim == FAILED)
     return tuple(dict.fromkeys(part.name for each in found for part in each.members))
 
 
@@ -198,7 +197,7 @@ def _facts(run: RunView) -> Iterator[tuple[str, str]]:
     yield "Judged", str(run.verdict.coverage)
     if what := arrays_judged(run.judged):
         yield "Tested", what
-    if passed := promises.passed(each.evidence for each in run.judged):
+    if passed := promises.passed(run.judged):
         yield "Passed", passed
     for name in ("protocol", "spec"):
         yield name.capitalize(), run.document(name) or "unknown"
@@ -223,11 +222,11 @@ def details(run: RunView, where: str) -> Iterator[tuple[str, str]]:
     yield "Run folder", str(run.folder)
 
 
-def arrays_judged(judged: Iterable[Judged]) -> str:
+def arrays_judged(judged: Iterable[Evidence]) -> str:
     """Return ``single drives, RAID 5 of 3 to 8 drives``, all of them measured; empty if none was judged."""
     widths: dict[tuple[str, str], set[int]] = {}
     for each in judged:
-        for geometry in each.evidence.geometries if each.evidence.claim != HEALTH else ():
+        for geometry in each.geometries if each.claim != HEALTH else ():
             level, state, width = parse_geometry(geometry)
             if width:
                 widths.setdefault((level, state), set()).add(width)
@@ -270,6 +269,6 @@ def error_rates(run: RunView) -> tuple[str, ...]:
     noted = run.manifest.family
     if noted is None:
         return ()
-    judged = [(each.test, each.evidence) for each in run.judged]
-    found = family.tally(judged, noted.error_control, noted.confidence, run.document("protocol"))
-    return tuple(family.lines(found)) if found else ()
+    judged = [(each.test, each) for each in run.judged]
+    found = family.tally(judged, noted.error_control, noted.confidence)
+    return tuple(family.lines(found, run.document("protocol"))) if found else ()

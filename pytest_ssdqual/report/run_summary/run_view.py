@@ -97,16 +97,16 @@ class RunView:
     @property
     def promised(self) -> list[Evidence]:
         """What was judged by a promise."""
-        return [each.evidence for each in self.judged if each.evidence.is_promised]
+        return [each for each in self.judged if each.is_promised]
 
     def sentences(self, outcome: str) -> tuple[str, ...]:
         """Return the sentences of all claims with this outcome (``Finding``)."""
-        return tuple(each.evidence.sentence for each in self.judged if each.evidence.outcome == outcome)
+        return tuple(each.sentence for each in self.judged if each.outcome == outcome)
 
     @property
     def causes(self) -> tuple[CauseGroup, ...]:
         """The broken promises by their causes; see ``causes.groups``."""
-        return groups(each.evidence for each in self.judged)
+        return groups(self.judged)
 
     @property
     def machines(self) -> tuple[str, ...]:

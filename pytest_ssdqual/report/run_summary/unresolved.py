@@ -35,9 +35,9 @@ def unresolved(
     for judged in story.judged:
         if judged.subject in subjects or judged.is_expected:
             continue
-        if judged.evidence.outcome is Finding.FAIL:
+        if judged.outcome is Finding.FAIL:
             failed[judged.test] = None
-        elif inconclusive and judged.evidence.outcome is Finding.INCONCLUSIVE:
+        elif inconclusive and judged.outcome is Finding.INCONCLUSIVE:
             undecided[judged.test] = None
     for trouble in troubles(story):
         of_kind = failed if trouble.is_failure else undecided

@@ -98,7 +98,7 @@ class Failure:
     @property
     def cause(self) -> str:
         """What is the cause; empty if none was attributed."""
-        found = self.judged.evidence.cause
+        found = self.judged.cause
         return found.subject if found else ""
 
 
@@ -107,9 +107,9 @@ def failures(story: RunReader, judged: Sequence[Judged], ran: Sequence[ShownComm
     # Record of the fio process that wrote a raw file, the first record that names it, and the kernel log of that time.
     runs, mentions, logs = dict(_runs(story)), commands.mentions(story), kernel_logs(story)
     drives = dict(commands.names(story))
-    broken = [each for each in judged if each.evidence.outcome is Finding.FAIL and not is_inspection(each.evidence)]
+    broken = [each for each in judged if each.outcome is Finding.FAIL and not is_inspection(each)]
     for number, each in enumerate(broken[:MOST], 1):
-        raw = each.evidence.raw
+        raw = each.raw
         run = next((runs[name] for name in raw if name in runs), None)
         yield Failure(
             key=f"failure-{number}",

@@ -348,11 +348,11 @@ def test_a_promise_of_likeness_is_drawn_as_a_share_of_the_median() -> None:
     (judged,) = notes(record).judged
     chart = drives.chart(judged)
     assert chart is not None
-    assert judged.evidence.outcome is Finding.FAIL
+    assert judged.outcome is Finding.FAIL
     # Of 300, 400 and 500 IOPS the median is 400.
     (limit,) = (mark for mark in charted.marks(chart) if mark.name == "promised: ≥ 0.85 × of the median")
     assert list(limit.values) == [pytest.approx(0.85 * 400)]
-    alone = replace(judged, evidence=replace(judged.evidence, members=judged.evidence.members[:1]))
+    alone = replace(judged, members=judged.members[:1])
     assert drives.chart(alone) is None
 
 

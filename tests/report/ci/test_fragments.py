@@ -47,7 +47,7 @@ def test_only_what_was_broken_or_is_open_is_explained(
 ) -> None:
     monkeypatch.setattr(
         "pytest_ssdqual.report.charts.chart_of",
-        lambda story, each: charted.chart_of_svg(each.evidence.outcome, SVG, each.test),
+        lambda story, each: charted.chart_of_svg(each.outcome, SVG, each.test),
     )
     (tmp_path / "records.jsonl").touch()
     every = [replace(claimed(), outcome=outcome) for outcome in Finding]

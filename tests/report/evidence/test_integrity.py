@@ -54,9 +54,9 @@ def test_it_is_in_the_tables_of_a_run() -> None:
 
 def test_it_is_no_statistical_claim() -> None:
     evidence = of_survival(LOST, protocol="quick", acceptance=False)
-    found = multiplicity.tally([("test", evidence)], ErrorControl(1, "none"), 0.95, "quick")
+    found = multiplicity.tally([("test", evidence)], ErrorControl(1, "none"), 0.95)
     assert found is not None
-    assert (found.judged, found.readings, found.failures) == (0, 1, ())
+    assert (found.claims_judged, found.readings, found.failures) == (0, 1, ())
 
 
 def test_it_has_properties() -> None:

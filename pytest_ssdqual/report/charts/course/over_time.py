@@ -34,7 +34,7 @@ from pytest_ssdqual.report.drawing.plot import (
 )
 from pytest_ssdqual.report.drawing.scales import Places, Seconds, Values, capacities, close
 from pytest_ssdqual.report.evidence.evidence import Evidence
-from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
+from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.run_folder.records import HealthRecord
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.sections import shortened
@@ -93,9 +93,8 @@ MEASURES = {
 }
 
 
-def chart(notes: Notes, noted: NotedMeasurement, judged: Judged) -> Chart | None:
+def chart(notes: Notes, noted: NotedMeasurement, evidence: Evidence) -> Chart | None:
     """Draw a line for each repeat, estimate, interval and limit; None without data."""
-    evidence = judged.evidence
     measure = MEASURES.get(evidence.claim, SLOWEST if evidence.unit is Unit.NANOSECONDS else IOPS)
     series = [points for points in _series(notes, noted, measure) if points]
     if not series:

@@ -94,7 +94,7 @@ def _strip(noted: SaturationRecord) -> SaturationStrip:
 def verdicts_of(notes: Notes, strip: SaturationStrip) -> list[Evidence]:
     """Return the verdicts on this curve."""
     place = ((str(strip.geometry),), (str(strip.workload),))
-    verdicts = (each.evidence for each in notes.judged if each.evidence.about is About.SATURATION)
+    verdicts = (each for each in notes.judged if each.about is About.SATURATION)
     return [evidence for evidence in verdicts if (evidence.geometries, evidence.workloads) == place]
 
 
@@ -298,8 +298,7 @@ def compared(notes: Notes) -> Iterator[NewAndWorking]:
     """Yield the arrays with at least two workloads that were measured in both states."""
     new: dict[tuple[str, str], float] = {}
     working: dict[tuple[str, str], float] = {}
-    for judged in notes.judged:
-        evidence = judged.evidence
+    for evidence in notes.judged:
         if len(evidence.geometries) != 1 or len(evidence.workloads) != 1:
             continue
         place = evidence.geometries[0], evidence.workloads[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
@@ -26,7 +26,6 @@ from pytest_ssdqual.report.drawing.plot import (
 )
 from pytest_ssdqual.report.drawing.scales import Numbers, Places, Rows, Values, from_zero, short, tick
 from pytest_ssdqual.report.evidence.evidence import About, Finding
-from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.view.tables import Table
 
 #: Sizes and mixes that make a map; fewer are a curve.
@@ -39,8 +38,8 @@ CLAIM = "steady_iops"
 #: Maps of loops beside that of IOPS (SNIA PTS 2.0.2, latency test), with the name of the figure.
 LATENCIES = {"mean_latency": "mean latency", "max_latency": "maximum latency"}
 Cell = tuple[int, int]
-#: Figures and verdicts of cells by array and by what they have in common.
-Found = dict[tuple[str, str], tuple[dict[Cell, float], dict[Cell, Judged]]]
+#: Figures of cells, and the cells that failed, by array and by what they have in common.
+Found = dict[tuple[str, str], tuple[dict[Cell, float], set[Cell]]]
 
 
 @frozen
@@ -51,7 +50,7 @@ class Matrix:
     #: ``4 threads × QD 32``, or the name of the loop.
     how: str
     cells: Mapping[Cell, float]
-    judged: Mapping[Cell, Judged]
+    failed: Collection[Cell]
     claim: str = CLAIM
 
     @property
@@ -107,10 +106,10 @@ def matrices(notes: Notes) -> Iterator[Matrix]:
     for noted in notes.measured:
         if not noted.geometry.missing and _is_plain(noted.workload):
             array, cell = str(noted.geometry), _cell(noted.workload)
-            cells, judged = found.setdefault((array, _how(noted.workload)), ({}, {}))
+            cells, failed = found.setdefault((array, _how(noted.workload)), ({}, set()))
             cells[cell] = noted.rate
-            for verdict in notes.verdicts(CLAIM, array, str(noted.workload)):
-                judged[cell] = verdict
+            if any(verdict.outcome is Finding.FAIL for verdict in notes.verdicts(CLAIM, array, str(noted.workload))):
+                failed.add(cell)
     yield from sorted(_large(found, CLAIM), key=lambda matrix: -len(matrix.cells))
 
 
@@ -122,16 +121,17 @@ def latency_matrices(notes: Notes) -> Iterator[Matrix]:
 
 def _of_loops(notes: Notes, claim: str) -> Found:
     found: Found = {}
-    for judged in notes.of_claims(claim):
-        evidence = judged.evidence
-        if evidence.about is About.LOOP and (work := _workload(evidence.workloads[0])):
-            cells, verdicts = found.setdefault((evidence.geometries[0], evidence.group), ({}, {}))
-            cells[_cell(work)], verdicts[_cell(work)] = evidence.value, judged
+    for evidence in notes.of_claims(claim):
+        if evidence.about is About.LOOP and (workload := _workload(evidence.workloads[0])):
+            cells, failed = found.setdefault((evidence.geometries[0], evidence.group), ({}, set()))
+            cells[_cell(workload)] = evidence.value
+            if evidence.outcome is Finding.FAIL:
+                failed.add(_cell(workload))
     return found
 
 
 def _large(found: Found, claim: str) -> Iterator[Matrix]:
-    made = (Matrix(array, how, cells, judged, claim) for (array, how), (cells, judged) in found.items())
+    made = (Matrix(*place, *cells, claim) for place, cells in found.items())
     return (matrix for matrix in made if matrix.is_one)
 
 
@@ -159,15 +159,14 @@ def heat_map(matrix: Matrix) -> Chart:
     figure = LATENCIES.get(matrix.claim, "IOPS")
     key, title = matrix.named(f"map-{figure}", f"{figure} by block size and mix")
     sizes, mixes = matrix.sizes[::-1], matrix.mixes
-    failed = {cell for cell, judged in matrix.judged.items() if judged.evidence.outcome is Finding.FAIL}
     tiles = [Mark("grid", [False])]
     for cell, value in matrix.cells.items():
         at, share = (mixes.index(cell[1]), sizes.index(cell[0])), _share(value, list(matrix.cells.values()))
-        tiles += tile(*at, tick(value, matrix.unit), share, is_framed=cell in failed)
+        tiles += tile(*at, tick(value, matrix.unit), share, is_framed=cell in matrix.failed)
     scale = f"logarithmic, over a factor of at least {LEAST_SPAN:g}"
     caption = (
         f"{sentence(figure)[:-1]} of every size and mix; the stronger the tint, the more ({scale})."
-        f"{' Framed cells failed.' if failed else ''}"
+        f"{' Framed cells failed.' if matrix.failed else ''}"
     )
     rows = Rows([format_size(size) for size in sizes], "block size, bytes")
     panel = Panel(Places("reads/writes, %", list(map(mix_label, mixes))), rows, tiles)

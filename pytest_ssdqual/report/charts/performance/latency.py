@@ -118,9 +118,9 @@ def chart(notes: Notes, tails: Sequence[TailCurve], title: str) -> Chart:
 def judged(notes: Notes, noted: NotedMeasurement) -> list[Evidence]:
     """Return the verdicts on the quantiles."""
     return [
-        judged.evidence
+        evidence
         for name in PLACES
-        for judged in notes.verdicts(f"{name}_latency", str(noted.geometry), str(noted.workload))
+        for evidence in notes.verdicts(f"{name}_latency", str(noted.geometry), str(noted.workload))
     ]
 
 

@@ -65,8 +65,7 @@ class DepthCurve:
 def curves(notes: Notes) -> Iterator[DepthCurve]:
     """Yield every series on every array, in the order in which they were judged."""
     series: dict[tuple[str, str], list[Evidence]] = {}
-    for judged in notes.judged:
-        evidence = judged.evidence
+    for evidence in notes.judged:
         if evidence.about is About.CURVE and evidence.points and len(evidence.geometries) == 1:
             series.setdefault((evidence.geometries[0], evidence.group), []).append(evidence)
     for (geometry, group), verdicts in series.items():
