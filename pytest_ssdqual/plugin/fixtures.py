@@ -208,9 +208,7 @@ def ssd_intact(request: pytest.FixtureRequest, ssd_rebuild: Rebuild) -> Intact:
     """
     from pytest_ssdqual.report.evidence.integrity import of_rebuild
 
-    run = request.config.stash[QUALIFICATION]
-    evidence = of_rebuild(ssd_rebuild, protocol=run.protocol.name, acceptance=run.acceptance)
-    keep_evidence(request, evidence)
+    keep_evidence(request, of_rebuild(ssd_rebuild))
     return ssd_rebuild.intact
 
 

@@ -27,4 +27,5 @@ SENT: pytest.StashKey[int] = pytest.StashKey()
 
 def keep_evidence(request: pytest.FixtureRequest, evidence: Evidence) -> None:
     """Add evidence to that of the test that requests the fixture."""
-    request.node.stash.setdefault(EVIDENCE, []).append(evidence)
+    judged = request.config.stash[QUALIFICATION].by_protocol(evidence)
+    request.node.stash.setdefault(EVIDENCE, []).append(judged)

@@ -9,10 +9,9 @@ import pytest
 
 from pytest_ssdqual.plugin.judging.health import DrivesHealth
 from pytest_ssdqual.plugin.plan import applicability, needs
-from pytest_ssdqual.plugin.stash import QUALIFICATION, keep_evidence
+from pytest_ssdqual.plugin.stash import keep_evidence
 from pytest_ssdqual.qual.integrity.erasure import NONE, DiscardedTarget, ErasedDrive
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.rig.campaign.campaign import Campaign
 from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep, StepKind
@@ -27,7 +26,7 @@ def judge(request: pytest.FixtureRequest, campaign: Campaign, geometry: Geometry
     Skips the test if the drives or md take no discards, or no drive can be purged. ``InvalidMeasurement`` if nothing
     was found, and a drive was left out.
     """
-    setup, run, kind = campaign.setup, request.config.stash[QUALIFICATION], needs.KINDS[str(request.fixturename)]
+    setup, kind = campaign.setup, needs.KINDS[str(request.fixturename)]
     targets: Sequence[DiscardedTarget | ErasedDrive]
     if kind is StepKind.DISCARD:
         if not MdTarget(setup).abilities(geometry.level).trim:
@@ -45,13 +44,11 @@ def judge(request: pytest.FixtureRequest, campaign: Campaign, geometry: Geometry
     undecided = [drive.name for drive in members if drive.name not in findings]
     if judged and undecided:
         raise InvalidMeasurement(f"{kind} on {geometry}: nothing is decided about {', '.join(undecided)}")
-    wrong = tuple(drive.name for drive in members if findings.get(drive.name))
     evidence = health.counted(
         kind.value, str(geometry), health.LOAD, findings,
         sentence=repr(judged), remarks=tuple(remark for target in targets for remark in target.remarks),
-        protocol=run.protocol.name, acceptance=run.acceptance,
         source="a drive keeps its promises about discarded and erased data (docs/integrity.md)",
-        cause=Cause(Culprit.DRIVE, 0.0, findings[wrong[0]][0], wrong) if wrong else None,
+        blames_drives=geometry.is_side_by_side,
     )  # fmt: skip
     keep_evidence(request, evidence)
     return judged

@@ -68,7 +68,7 @@ def judge(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHealth:
     ]
     evidence = health.of_drives(
         str(Geometry(RaidLevel.DRIVE, len(found.findings))), found.findings, repr(found),
-        spec=run.spec.key, protocol=run.protocol.name, acceptance=run.acceptance,
+        spec=run.spec.key,
         remarks=[
             *(f"{serial}: {sentence}" for serial, (sentence, is_defect) in repaired if not is_defect),
             *(f"{drive.name}: {worn}" for drive in drives if (worn := _endurance(drive, setup.failures, run.spec))),
@@ -121,7 +121,7 @@ def self_test_of(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHe
         raise InvalidMeasurement("; ".join(remarks))
     evidence = health.counted(
         health.SELF_TEST, str(Geometry(RaidLevel.DRIVE, len(findings))), health.RUN, findings,
-        sentence=repr(judged), remarks=tuple(remarks), protocol=run.protocol.name, acceptance=run.acceptance,
+        sentence=repr(judged), remarks=tuple(remarks),
         source="a drive passes its own self-test (docs/integrity.md)",
     )  # fmt: skip
     keep_evidence(request, evidence)

@@ -94,8 +94,7 @@ class Inspection:
         if verdict.answer is Answer.ABSENT:
             applicability.skip(verdict.sentence)
         evidence = of_inspection(
-            verdict, source=f"table inspection of {found.spec.key}", protocol=found.protocol.name,
-            acceptance=found.acceptance, raw=self.bay.raw,
+            verdict, source=f"table inspection of {found.spec.key}", raw=self.bay.raw,
         )  # fmt: skip
         self.keep(evidence)
         if verdict.answer is Answer.UNLIMITED:

@@ -30,7 +30,6 @@ def judge(request: pytest.FixtureRequest, campaign: Campaign, geometry: Geometry
     proves nothing about it. A drive that failed has a verdict of its own.
     """
     comparison = campaign.read_back(geometry)
-    run = request.config.stash[QUALIFICATION]
     absent = _absent(request, campaign, geometry, {drive.serial for drive in comparison.drives})
     undecided = [str(drive) for drive in absent if not drive.failed]
     undecided += [f"{drive.serial} ({drive.doubt})" for drive in comparison.drives if drive.doubt]
@@ -40,7 +39,7 @@ def judge(request: pytest.FixtureRequest, campaign: Campaign, geometry: Geometry
         )
     failed = [str(drive) for drive in absent if drive.failed]
     remarks = (*failed, *(f"nothing is decided about {drive}" for drive in undecided))
-    evidence = of_read_back(comparison, remarks, protocol=run.protocol.name, acceptance=run.acceptance)
+    evidence = of_read_back(comparison, remarks)
     keep_evidence(request, evidence)
     return comparison
 
@@ -79,6 +78,6 @@ def after_power_cuts(request: pytest.FixtureRequest, campaign: Campaign, geometr
     cuts = (max if has_lost else min)(drive.judged for drive in losses)
     result = DrivesHealth(findings, f"data after {counted(cuts, 'power cut')}")
     bound = "" if has_lost else f", so at most {power_loss.bound_percent(cuts):.3g} % lose any (95 % confidence)"
-    evidence = of_power_cuts(losses, cuts, f"{result!r}{bound}", protocol=run.protocol.name, acceptance=run.acceptance)
+    evidence = of_power_cuts(losses, cuts, f"{result!r}{bound}")
     keep_evidence(request, replace(evidence, remarks=(*evidence.remarks, *map(str, absent))))
     return result

@@ -95,7 +95,6 @@ class Sla:
 
         builder = EvidenceBuilder(
             protocol=found.protocol.name,
-            acceptance=found.acceptance,
             beside=specs.load(sheet) if sheet else found.spec,
             promised=found.spec,
             rule=found.protocol.verdict,

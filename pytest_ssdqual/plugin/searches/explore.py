@@ -359,9 +359,7 @@ class Explore:
         remarks += self._store_findings(found, tuple(known))
         if found.confirmed:
             return self._tell_confirmed(found, found.confirmed, files[found.confirmed.workload], remarks)
-        builder = self._sla.builder
-        evidence = of_search(found, protocol=builder.protocol, acceptance=builder.acceptance, remarks=remarks)
-        self._sla.publish(found, evidence)
+        self._sla.publish(found, of_search(found, remarks))
         return found
 
     def _tell_confirmed(

@@ -267,7 +267,7 @@ def survive(request: pytest.FixtureRequest, campaign: Campaign, geometry: Geomet
 
     found = campaign.apart(geometry, lived)
     found, raw = book.concluded(found, _options(request.config.invocation_params.args), request.node.nodeid)
-    evidence = of_survival(found, protocol=run.protocol.name, acceptance=run.acceptance, raw=raw)
+    evidence = of_survival(found, raw)
     return found, evidence
 
 

@@ -144,8 +144,7 @@ def _shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRe
     is_verdict = died is not None and report.when == "call" and _is_first(item, died)
     if died and is_verdict:
         found = item.config.stash[RUN].qualification
-        protocol, acceptance = found.protocol.name, found.acceptance
-        new.append(health.of_failures(died.about, died.drives, protocol=protocol, acceptance=acceptance))
+        new.append(found.by_protocol(health.of_failures(died.about, died.drives)))
         evidence.append(new[-1])
     elif hidden := _hidden(item, caught, report, new):
         report.__dict__.pop("wasxfail", None)

@@ -19,6 +19,7 @@ from pytest_ssdqual.qual.spec import toml
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.report.compare.baseline import Baseline
+from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.resume.resume import Present
 from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.report.run_folder.manifest import BayEntry, Document, ExpectedDrives, Manifest, Session, describe
@@ -78,6 +79,10 @@ class Qualification:
     def acceptance(self) -> bool:
         """True if the protocol is for acceptance."""
         return self.protocol.acceptance
+
+    def by_protocol(self, evidence: Evidence) -> Evidence:
+        """Return the evidence as that of a measurement by the protocol of the run."""
+        return replace(evidence, protocol=self.protocol.name, acceptance=self.acceptance)
 
     @property
     def budget_s(self) -> float | None:

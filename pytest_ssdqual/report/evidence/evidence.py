@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from enum import StrEnum
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual.frozen import frozen
@@ -137,9 +136,9 @@ class Evidence:
     outcome: Finding
     margin_percent: float | None
     sentence: str
-    protocol: str
-    #: True if the protocol may decide about a product.
-    acceptance: bool
+    #: The run's, which has kept the evidence, and True if it may decide about a product.
+    protocol: str = ""
+    acceptance: bool = False
     figures: Figures = field(default_factory=dict)
     #: Names of raw files in the run folder.
     raw: tuple[str, ...] = ()
@@ -257,36 +256,18 @@ def _recordable(widening: Widening) -> Widening:
     return Widening(widening.share, -math.inf if low is None else low, math.inf if high is None else high)
 
 
-def of_verdict(
-    verdict: Verdict,
-    *,
-    protocol: str,
-    acceptance: bool,
-    figures: Figures = MappingProxyType({}),
-    raw: Iterable[str] = (),
-) -> Evidence:
+def of_verdict(verdict: Verdict) -> Evidence:
     """Return the evidence of a verdict."""
     limit = verdict.limit
-    observed = of_observation(
-        verdict.claim, verdict.subject, verdict.estimate, protocol=protocol, acceptance=acceptance,
-        wider=multiplicity.of(verdict.again) if verdict.again else (),
-    )  # fmt: skip
+    wider = multiplicity.of(verdict.again) if verdict.again else ()
     return replace(
-        observed, limit=limit.bound, direction=limit.direction, source=limit.source,
-        outcome=Finding(verdict.outcome.value), margin_percent=verdict.margin_percent, sentence=repr(verdict),
-        figures=figures, raw=tuple(raw), cause=verdict.cause,
+        of_observation(verdict.claim, verdict.subject, verdict.estimate, wider), limit=limit.bound,
+        direction=limit.direction, source=limit.source, outcome=Finding(verdict.outcome.value),
+        margin_percent=verdict.margin_percent, sentence=repr(verdict), cause=verdict.cause,
     )  # fmt: skip
 
 
-def of_observation(
-    claim: Claim,
-    subject: Subject,
-    estimate: Estimate,
-    *,
-    protocol: str,
-    acceptance: bool,
-    wider: tuple[Widening, ...] = (),
-) -> Evidence:
+def of_observation(claim: Claim, subject: Subject, estimate: Estimate, wider: tuple[Widening, ...] = ()) -> Evidence:
     """Return the evidence of a figure without a promise."""
     return Evidence(
         claim=claim.value,
@@ -303,8 +284,6 @@ def of_observation(
         outcome=Finding.OBSERVED,
         margin_percent=None,
         sentence=f"{claim.label} of {subject}: {estimate}",
-        protocol=protocol,
-        acceptance=acceptance,
         confidence=estimate.confidence,
         is_reading=estimate.is_reading,
         basis=estimate.basis,

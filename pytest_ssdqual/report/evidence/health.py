@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pytest_ssdqual.qual.safe_text import line
 from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.validity.attribution import Cause
+from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
 
@@ -29,15 +29,13 @@ def failed_in(serial: str, test: str) -> str:
     return f"drive {serial} failed in {test}"
 
 
-def of_failures(about: str, drives: Sequence[FailedDrive], *, protocol: str, acceptance: bool) -> Evidence:
+def of_failures(about: str, drives: Sequence[FailedDrive]) -> Evidence:
     """Return the evidence that drives failed while ``about``, a geometry, was under load."""
     sentence = "; ".join(each.sentence for each in drives)
     return counted(
         FAILED, about, LOAD, {each.serial: each.findings for each in drives},
         sentence=f"{sentence} (under the load of {about})",
         remarks=tuple(f"{each.serial}: {word}" for each in drives for word in each.kernel[:MOST_MESSAGES]),
-        protocol=protocol,
-        acceptance=acceptance,
     )  # fmt: skip
 
 
@@ -47,20 +45,22 @@ def of_drives(
     sentence: str,
     *,
     spec: str,
-    protocol: str,
-    acceptance: bool,
     remarks: Sequence[str] = (),
 ) -> Evidence:
     """Return the evidence of the health of all drives, with the findings by serial number.
 
     ``remarks`` are about what decides nothing.
     """
-    of_findings = (f"{serial}: {each}" for serial, found in findings.items() for each in found)
     return counted(
         HEALTH, about, RUN, findings,
-        sentence=sentence, remarks=(*of_findings, *remarks), protocol=protocol, acceptance=acceptance,
+        sentence=sentence, remarks=(*told(findings), *remarks),
         source=f"table health of {spec}: {SOURCE}",
     )  # fmt: skip
+
+
+def told(findings: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield each finding with the serial number of its drive."""
+    return (f"{serial}: {finding}" for serial, found in findings.items() for finding in found)
 
 
 def counted(
@@ -71,17 +71,18 @@ def counted(
     *,
     sentence: str,
     remarks: tuple[str, ...],
-    protocol: str,
-    acceptance: bool,
     source: str = SOURCE,
     raw: tuple[str, ...] = (),
-    cause: Cause | None = None,
+    blames_drives: bool = False,
 ) -> Evidence:
-    """Return evidence whose figure is the number of drives with a finding; ``findings`` by serial number."""
+    """Return evidence whose figure is the number of drives with a finding; ``findings`` by serial number.
+
+    With ``blames_drives`` these drives are the cause.
+    """
     bad = [serial for serial, found in findings.items() if found]
     evidence = none_allowed(
         claim, about, workload, len(bad), len(findings),
-        source=source, sentence=line(sentence, 4000), protocol=protocol, acceptance=acceptance,
+        source=source, sentence=line(sentence, 4000),
     )  # fmt: skip
     return replace(
         evidence,
@@ -92,14 +93,11 @@ def counted(
         worst=bad[0] if bad else "",
         raw=raw,
         remarks=remarks,
-        cause=cause,
+        cause=Cause(Culprit.DRIVE, 0.0, findings[bad[0]][0], tuple(bad)) if bad and blames_drives else None,
     )
 
 
-def none_allowed(
-    claim: str, about: str, workload: str, wrong: int, n: int, *, source: str, sentence: str, protocol: str,
-    acceptance: bool,
-) -> Evidence:  # fmt: skip
+def none_allowed(claim: str, about: str, workload: str, wrong: int, n: int, *, source: str, sentence: str) -> Evidence:
     """Return evidence whose figure is the number of what is wrong among ``n``; the limit is 0."""
     value = float(wrong)
     return Evidence(
@@ -117,7 +115,5 @@ def none_allowed(
         outcome=Finding.FAIL if wrong else Finding.PASS,
         margin_percent=-100.0 if wrong else 0.0,
         sentence=sentence,
-        protocol=protocol,
-        acceptance=acceptance,
         is_reading=True,
     )
