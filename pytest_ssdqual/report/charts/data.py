@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from operator import attrgetter
@@ -86,30 +86,32 @@ class Notes:
     """Measurements and verdicts of a run. ``cached_property`` needs a ``__dict__``, hence no slots."""
 
     story: RunReader
-    measured: tuple[NotedMeasurement, ...]
     judged: tuple[Judged, ...]
-    _by_place: Mapping[tuple[str, str], NotedMeasurement] = field(default_factory=dict)
+    #: By array and workload.
+    by_place: Mapping[tuple[str, str], NotedMeasurement]
 
     @classmethod
     def of(cls, story: RunReader) -> Notes:
         """Return all measurements and verdicts."""
-        return cls._made(story, _recorded(story), story.judged)
-
-    @classmethod
-    def about(cls, story: RunReader, judged: Judged) -> Notes:
-        """Return those of one verdict only, as a page of many failures needs them for each."""
-        arrays, workloads = judged.geometries, judged.workloads
-        noted = (each for each in _recorded(story) if str(each.geometry) in arrays and str(each.workload) in workloads)
-        return cls._made(story, noted, (judged,))
-
-    @classmethod
-    def _made(cls, story: RunReader, noted: Iterable[NotedMeasurement], judged: tuple[Judged, ...]) -> Notes:
         # Of a measurement that was made again the last counts, as its verdict does.
-        last = {(str(each.geometry), str(each.workload)): each for each in noted}
-        return cls(story, tuple(last.values()), judged, last)
+        noted = {(str(each.geometry), str(each.workload)): each for each in _recorded(story)}
+        return cls(story, story.judged, noted)
+
+    def about(self, judged: Judged) -> Notes:
+        """Return those of one verdict only."""
+        noted = {
+            (geometry, workload): each
+            for (geometry, workload), each in self.by_place.items()
+            if geometry in judged.geometries and workload in judged.workloads
+        }
+        return replace(self, judged=(judged,), by_place=noted)
+
+    @property
+    def measured(self) -> tuple[NotedMeasurement, ...]:
+        return tuple(self.by_place.values())
 
     def at(self, geometry: str, workload: str) -> NotedMeasurement | None:
-        return self._by_place.get((geometry, workload))
+        return self.by_place.get((geometry, workload))
 
     def verdicts(self, claim: str, geometry: str, workload: str) -> tuple[Evidence, ...]:
         """Return the verdicts on a workload on an array under this claim."""

@@ -86,7 +86,7 @@ def _curves(notes: Notes) -> Iterator[Chart | None]:
         yield saturation.chart(notes, strip)
         yield saturation.latency_course(notes, strip)
         yield saturation.response_times(notes, strip)
-    yield from map(saturation.comparison, islice(saturation.compared(notes), MOST_STRIPS))
+    yield from islice(saturation.compared(notes), MOST_STRIPS)
     series = sorted(queue_depth.curves(notes), key=_margin)
     tubs = filter(queue_depth.is_by_mix, series)
     yield from (queue_depth.bathtub(notes, curve) for curve in islice(tubs, MOST_BATHTUBS))
@@ -97,7 +97,7 @@ def _curves(notes: Notes) -> Iterator[Chart | None]:
         yield queue_depth.variation(grid)
         yield queue_depth.intensity(grid)
         yield saturation.response_times_of_demand(notes, grid)
-    yield from map(loops.stimuli_chart, islice(loops.stimulated(recorded), MOST_COURSES))
+    yield from islice(loops.stimulated(recorded), MOST_COURSES)
 
 
 def _margin(curve: DepthCurve) -> float:
@@ -114,8 +114,8 @@ def _matrices(notes: Notes) -> Iterator[Chart]:
         yield block_size_and_mix.radar(matrix)
         yield block_size_and_mix.radar(matrix, Unit.BYTES_PER_SECOND)
     yield from map(block_size_and_mix.heat_map, islice(block_size_and_mix.latency_matrices(notes), MOST_MATRICES))
-    yield from map(block_size_and_mix.profile_radar, islice(block_size_and_mix.profile_sets(notes), MOST_RADARS))
-    yield from map(block_size_and_mix.growth_chart, islice(block_size_and_mix.growths(notes), MOST_RADARS))
+    yield from islice(block_size_and_mix.profile_radars(notes), MOST_RADARS)
+    yield from islice(block_size_and_mix.growths(notes), MOST_RADARS)
 
 
 def _members(notes: Notes) -> list[Judged]:
@@ -134,7 +134,7 @@ def _is_of_members(evidence: Evidence) -> bool:
 def _settling(notes: Notes) -> Iterator[Chart]:
     recorded = tuple(notes.story.contents(LoopRecord, "loop"))
     yield from map(loops.chart, sorted(loops.looped(recorded), key=_unsteady)[:MOST_LOOPS])
-    yield from map(loops.convergence, islice(loops.convergences(recorded), MOST_CONVERGENCES))
+    yield from islice(loops.convergences(recorded), MOST_CONVERGENCES)
     conditioned = sorted(loops.conditioned(notes.story.of("conditioned")), key=_unsteady)
     one_each = _of_several(conditioned, lambda each: each.geometry.partition("x")[0])
     yield from map(loops.chart, islice(one_each, MOST_CONDITIONED))
@@ -163,7 +163,7 @@ QUANTILE_CLAIMS = tuple(f"{name}_latency" for name, _ in latency.QUANTILES)
 
 def chart_of(story: RunReader, judged: Judged) -> Chart | None:
     """Return the chart of a verdict; None if its files or records are gone."""
-    chart = _explaining(Notes.about(story, judged), judged)
+    chart = _explaining(Notes.of(story).about(judged), judged)
     if chart is None:
         return None
     words = sentence(judged.sentence)
@@ -220,7 +220,7 @@ def _series(notes: Notes) -> Chart | None:
 def _saturation(notes: Notes, evidence: Evidence) -> Chart | None:
     place = evidence.geometries[0], evidence.workloads[0]
     strips = saturation.strips(notes.story)
-    found = next((each for each in strips if (str(each.geometry), str(each.workload)) == place), None)
+    found = next((each for each in strips if (str(each.geometry), str(each.asked)) == place), None)
     if found is None:
         return None
     times = saturation.response_times(notes, found) if evidence.unit is Unit.NANOSECONDS else None
@@ -231,9 +231,8 @@ def _loop(notes: Notes, evidence: Evidence) -> Chart | None:
     for noted in notes.story.contents(LoopRecord, "loop"):
         if (str(noted.geometry), noted.loop) != (evidence.geometries[0], evidence.group):
             continue
-        course = next(loops.stimulated([noted]), None)
-        if course and evidence.workloads[0] in {str(each.workload) for each in course.stimuli}:
-            return loops.stimuli_chart(course)
+        if evidence.workloads[0] in {str(stimulus.workload) for stimulus in noted.asked.after}:
+            return next(loops.stimulated([noted]), None)
         try:
             return loops.chart(loops.of_loop(noted, evidence.workloads[0], evidence.claim))
         except DAMAGED:

@@ -9,7 +9,7 @@ from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.units import Unit, format_size, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes, per_drive
+from pytest_ssdqual.report.charts.data import Notes, per_drive
 from pytest_ssdqual.report.drawing.chart import printable, sentence, slug
 from pytest_ssdqual.report.drawing.palette import DASHES, SERIES
 from pytest_ssdqual.report.drawing.plot import (
@@ -26,6 +26,7 @@ from pytest_ssdqual.report.drawing.plot import (
 )
 from pytest_ssdqual.report.drawing.scales import Numbers, Places, Rows, Values, from_zero, short, tick
 from pytest_ssdqual.report.evidence.evidence import About, Finding
+from pytest_ssdqual.report.view.grid import shared
 from pytest_ssdqual.report.view.tables import Table
 
 #: Sizes and mixes that make a map; fewer are a curve.
@@ -236,26 +237,12 @@ MOST_ARRAYS = 5
 FEWEST_PROFILES = 2
 
 
-@frozen
-class Profiles:
-    """Named workloads of one depth on several arrays."""
-
-    depth: int
-    names: tuple[str, ...]
-    #: By array and name.
-    cells: Mapping[tuple[Geometry, str], NotedMeasurement]
-
-    @property
-    def arrays(self) -> list[Geometry]:
-        return sorted({array for array, _ in self.cells})
-
-
-def profile_sets(notes: Notes) -> Iterator[Profiles]:
-    """Yield the profiles of each set of arrays, at the deepest common queue."""
-    measured: dict[tuple[int, Geometry], dict[str, NotedMeasurement]] = {}
+def profile_radars(notes: Notes) -> Iterator[Chart]:
+    """Yield a chart of the profiles of each set of arrays, at the deepest common queue."""
+    measured: dict[tuple[int, Geometry], dict[str, float]] = {}
     for noted in notes.measured:
         if noted.workload.name and not noted.geometry.missing:
-            measured.setdefault((noted.workload.qd_per_drive, noted.geometry), {})[noted.workload.name] = noted
+            measured.setdefault((noted.workload.qd_per_drive, noted.geometry), {})[noted.workload.name] = noted.rate
     sets: dict[tuple[tuple[str, ...], int], list[Geometry]] = {}
     for (depth, array), named in measured.items():
         if len(named) >= FEWEST_SPOKES:
@@ -264,58 +251,38 @@ def profile_sets(notes: Notes) -> Iterator[Profiles]:
     for (names, depth), arrays in sorted(sets.items(), key=lambda item: (-len(item[1]), -item[0][1])):
         if names not in drawn_names:
             drawn_names.add(names)
-            kept = sorted(arrays)[-MOST_ARRAYS:]
-            yield Profiles(
-                depth, names, {(array, name): measured[depth, array][name] for array in kept for name in names}
+            yield _profile_radar(
+                depth, names, {array: measured[depth, array] for array in sorted(arrays)[-MOST_ARRAYS:]}
             )
 
 
-def profile_radar(profiles: Profiles) -> Chart:
+def _profile_radar(depth: int, names: Sequence[str], rates: Mapping[Geometry, Mapping[str, float]]) -> Chart:
     """Draw a ring for each array, a spoke for each profile."""
-    arrays = profiles.arrays
-    rates = {place: cell.rate for place, cell in profiles.cells.items()}
-    most = {name: max(rates[array, name] for array in arrays) for name in profiles.names}
-    rings = {}
-    for array in arrays:
-        rings[str(array)] = [
+    most = {name: max(of_array[name] for of_array in rates.values()) for name in names}
+    rings = {
+        str(array): [
             Point(
                 0,
-                100 * rates[array, name] / most[name] if most[name] else 0.0,
-                words=f"{array} {name}: {format_value(rates[array, name], Unit.IOPS)}",
+                100 * of_array[name] / most[name] if most[name] else 0.0,
+                words=f"{array} {name}: {format_value(of_array[name], Unit.IOPS)}",
             )
-            for name in profiles.names
+            for name in names
         ]
-    spokes = [f"{printable(name)}\n{short(most[name])} IOPS" for name in profiles.names]
+        for array, of_array in rates.items()
+    }
+    spokes = [f"{printable(name)}\n{short(most[name])} IOPS" for name in names]
     rows = [
-        (name, *(format_value(rate, Unit.IOPS) for rate in (*(rates[array, name] for array in arrays), most[name])))
-        for name in profiles.names
+        (name, *(format_value(of_array[name], Unit.IOPS) for of_array in (*rates.values(), most))) for name in names
     ]
-    table = Table(("profile", *map(str, arrays), "the most"), tuple(rows))
+    table = Table(("profile", *rings, "the most"), tuple(rows))
     caption = "Each spoke is one mix of sizes, reads and writes; its end is the most IOPS that any of these arrays did."
-    title = f"Server profiles at QD {profiles.depth} per drive on {', '.join(map(str, arrays))}"
-    key = slug("profiles", *arrays, profiles.depth)
-    levels = {array.level.value for array in arrays}
-    return Chart(
-        key, title, caption, Radar(spokes, lines_of(rings)), table, levels.pop() if len(levels) == 1 else "", 3.6
-    )
+    title = f"Server profiles at QD {depth} per drive on {', '.join(rings)}"
+    key, level = slug("profiles", *rings, depth), shared(array.level.value for array in rates)
+    return Chart(key, title, caption, Radar(spokes, lines_of(rings)), table, level, 3.6)
 
 
-@frozen
-class ProfileGrowth:
-    """IOPS of named workloads of one depth, by width, on arrays of one level."""
-
-    level: RaidLevel
-    depth: int
-    #: By name, then by width.
-    iops: Mapping[str, Mapping[int, float]]
-
-    @property
-    def widths(self) -> list[int]:
-        return sorted({width for of_name in self.iops.values() for width in of_name})
-
-
-def growths(notes: Notes) -> Iterator[ProfileGrowth]:
-    """Yield the profiles of each level at the deepest queue that at least two of them have on several widths."""
+def growths(notes: Notes) -> Iterator[Chart]:
+    """Yield a chart of the profiles of each level, at the deepest queue that at least two have on several widths."""
     measured: dict[tuple[RaidLevel, int], dict[str, dict[int, float]]] = {}
     for noted in notes.measured:
         geometry = noted.geometry
@@ -327,15 +294,15 @@ def growths(notes: Notes) -> Iterator[ProfileGrowth]:
         several = {name: iops for name, iops in named.items() if len(iops) >= FEWEST_PROFILES}
         if len(several) >= FEWEST_PROFILES and level not in levels:
             levels.add(level)
-            yield ProfileGrowth(level, depth, dict(list(several.items())[: len(SERIES)]))
+            yield _growth(level, depth, dict(list(several.items())[: len(SERIES)]))
 
 
-def growth_chart(growth: ProfileGrowth) -> Chart:
+def _growth(level: RaidLevel, depth: int, profiles: Mapping[str, Mapping[int, float]]) -> Chart:
     """Draw a line for each profile relative to its narrowest array, and the growth in proportion to the drives."""
-    widths = growth.widths
+    widths = sorted({width for iops in profiles.values() for width in iops})
     straight = Line([Point(width, width / widths[0]) for width in widths], name="in proportion", style=DOTTED)
     series, rows = {}, []
-    for name, iops in growth.iops.items():
+    for name, iops in profiles.items():
         narrowest = min(iops)
         # A profile that lacks the narrowest array begins on the line of its own first one.
         first = iops[narrowest] * widths[0] / narrowest
@@ -348,9 +315,9 @@ def growth_chart(growth: ProfileGrowth) -> Chart:
         f"Each line is one profile; on the dotted line an array of {widths[-1]} drives does "
         f"{widths[-1] / widths[0]:g} times as many IOPS as one of {widths[0]}."
     )
-    key = slug("profile-growth", growth.level.value, growth.depth)
-    title = f"{growth.level.value}: growth of server profiles over drives, QD {growth.depth} per drive"
+    key = slug("profile-growth", level.value, depth)
+    title = f"{level.value}: growth of server profiles over drives, QD {depth} per drive"
     scale = Values(f"IOPS over those of {widths[0]} drives", Unit.RATIO, from_zero)
     panel = Panel(Numbers("drives", ticks=widths), scale, [straight, *lines_of(series)])
     table = Table(("profile", *(f"{width} drives" for width in widths)), tuple(rows))
-    return Chart(key, title, caption, panel, table, growth.level.value)
+    return Chart(key, title, caption, panel, table, level.value)

@@ -29,6 +29,7 @@ from pytest_ssdqual.report.drawing.plot import (
 )
 from pytest_ssdqual.report.drawing.scales import Places, Seconds, Values, by_decades
 from pytest_ssdqual.report.evidence.evidence import Evidence
+from pytest_ssdqual.report.view.grid import shared
 from pytest_ssdqual.report.view.tables import Table
 
 #: By the names that claims have.
@@ -103,7 +104,6 @@ def chart(notes: Notes, tails: Sequence[TailCurve], title: str) -> Chart:
     )
     across = Places("share of I/Os with this latency or less", [name for name, _ in QUANTILES[: last + 1]])
     panel = Panel(across, Values("latency", Unit.NANOSECONDS, by_decades), marks)
-    levels = {one.noted.geometry.level.value for one in tails}
     columns = ("array", "workload", "quantile", "latency", "95 % interval", "I/Os")
     return Chart(
         slug("tail", tails[0].noted.geometry),
@@ -111,7 +111,7 @@ def chart(notes: Notes, tails: Sequence[TailCurve], title: str) -> Chart:
         caption,
         panel,
         table_of(columns, panel),
-        levels.pop() if len(levels) == 1 else "",
+        shared(one.noted.geometry.level.value for one in tails),
     )
 
 
