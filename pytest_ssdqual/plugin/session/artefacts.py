@@ -105,18 +105,18 @@ def make(folder: Path) -> PageResult:
 
 def make_of_fleet(folder: Path) -> PageResult:
     """Write the page of a fleet's folder, and its summary. Never raises."""
-    from pytest_ssdqual.report.html import fleet_page
+    from pytest_ssdqual.report.fleet import page_content
 
-    return _made(folder, fleet_page.write)
+    return _made(folder, page_content.write)
 
 
 def side_by_side(folder: Path, width: int) -> list[str]:
     """Return the fleet summary for the terminal, or the reason of a failure. Never raises."""
-    from pytest_ssdqual.report.fleet import text
+    from pytest_ssdqual.report.fleet import page_content
     from pytest_ssdqual.report.fleet.view import FleetView
 
     try:
-        return text.summary_lines(FleetView.read(folder), width)
+        return page_content.summary_lines(FleetView.read(folder), width)
     except Exception as error:
         return [safe_text.line(f"the fleet summary could not be made ({type(error).__name__}: {error})", 300)]
 

@@ -31,16 +31,14 @@ from pytest_ssdqual.report.evidence import multiplicity
 from pytest_ssdqual.report.evidence.evidence import EXPECTED, Evidence, Finding, carried_by
 from pytest_ssdqual.report.evidence.multiplicity import FamilyRecord
 from pytest_ssdqual.report.run_folder.journal import JournalError
-from pytest_ssdqual.report.run_folder.manifest import JudgedTests
+from pytest_ssdqual.report.run_folder.manifest import JudgedTests, PlannedClaims, PlannedTests, WorsenedDrive
 from pytest_ssdqual.report.run_folder.reader import CLAIMS, PLANNED, STOPPED, WORSENED, Judged, RunReader
-from pytest_ssdqual.report.run_folder.records import PlannedClaims, PlannedTests, WorsenedDrive
 from pytest_ssdqual.report.run_summary import write_caches
 from pytest_ssdqual.report.run_summary.coverage import GROUPS, INAPPLICABLE
-from pytest_ssdqual.report.run_summary.errors import PASSED
+from pytest_ssdqual.report.run_summary.errors import PASSED, unresolved
 from pytest_ssdqual.report.run_summary.fitness import Fitness, PageVerdict
 from pytest_ssdqual.report.run_summary.run_view import KINDS, OF_TESTS, RunView
 from pytest_ssdqual.report.run_summary.time_budget import BudgetUse
-from pytest_ssdqual.report.run_summary.unresolved import unresolved
 from pytest_ssdqual.report.terminal import summary
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.rig.machine.machine import utc_now

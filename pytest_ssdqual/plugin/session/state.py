@@ -35,8 +35,7 @@ from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
 from pytest_ssdqual.report.evidence.multiplicity import FamilyRecord
 from pytest_ssdqual.report.fleet.folder import called
 from pytest_ssdqual.report.run_folder.journal import Journal, JournalError
-from pytest_ssdqual.report.run_folder.manifest import JudgedTests, Manifest, keep_health
-from pytest_ssdqual.report.run_folder.records import WorsenedDrive
+from pytest_ssdqual.report.run_folder.manifest import JudgedTests, Manifest, WorsenedDrive, keep_health
 from pytest_ssdqual.report.terminal.plan import PrintedPlan
 from pytest_ssdqual.report.terminal.progress import PLAIN_PERIOD_S
 from pytest_ssdqual.rig.campaign.campaign import Campaign

@@ -9,8 +9,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.report.charts.ratios import spread
 from pytest_ssdqual.report.drawing.chart import slug
-from pytest_ssdqual.report.drawing.plot import OUTCOMES, Chart, Line, Point
-from pytest_ssdqual.report.drawing.room import ChartRoom
+from pytest_ssdqual.report.drawing.plot import OUTCOMES, Chart, ChartRoom, Line, Point
 from pytest_ssdqual.report.fleet.view import FleetRow
 from pytest_ssdqual.report.view.tables import Table, label
 

@@ -20,9 +20,8 @@ from pytest_ssdqual.qual.verdict import multiplicity, ratio
 from pytest_ssdqual.qual.verdict.multiplicity import Widening
 from pytest_ssdqual.report.evidence.evidence import About, Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
-from pytest_ssdqual.report.run_folder.manifest import Manifest
+from pytest_ssdqual.report.run_folder.manifest import HealthRecord, Manifest
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
-from pytest_ssdqual.report.run_folder.records import HealthRecord
 from pytest_ssdqual.report.run_summary import run_view
 from pytest_ssdqual.report.run_summary.overview import overview
 from pytest_ssdqual.report.view import subject

@@ -32,6 +32,8 @@ Figures = Mapping[str, int | float | None]
 ATTRIBUTE = "ssdqual"
 #: Key of a failed verdict's line in the journal: its test was expected to fail (``pytest.mark.xfail``), and did.
 EXPECTED = "xfail"
+#: Beginning of the claims of the receiving inspection.
+INSPECTED = "inspected_"
 #: Keys of every line in the journal, and those of a verdict's line that are not about the evidence.
 BESIDE = ("schema", "kind", "time", "writer", "since_last_s")
 OF_TEST = ("test", "supersedes", EXPECTED)
@@ -191,6 +193,11 @@ class Evidence:
     @property
     def is_promised(self) -> bool:
         return self.limit is not None
+
+    @property
+    def is_inspection(self) -> bool:
+        """True for a check of the inspection."""
+        return self.claim.startswith(INSPECTED)
 
     @property
     def is_broken(self) -> bool:

@@ -6,10 +6,10 @@ from pytest_ssdqual.qual.inspection.checks import Answer, CheckedDrive
 from pytest_ssdqual.qual.inspection.verdict import InspectionVerdict
 from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
+from pytest_ssdqual.report.evidence.evidence import INSPECTED, Evidence, Finding, Part
 
-#: Prefix of the claims, and the name in the place of a workload.
-PREFIX, WORKLOAD = "inspected_", "inspection"
+#: What the evidence has in the place of a workload.
+WORKLOAD = "inspection"
 FINDINGS = {
     Answer.CONFORMS: Finding.PASS,
     Answer.DEVIATES: Finding.FAIL,
@@ -29,7 +29,7 @@ def of_inspection(verdict: InspectionVerdict, *, source: str, raw: tuple[str, ..
     is_promised = outcome is not Finding.OBSERVED
     margin_percent = -100.0 if deviating else 0.0
     return Evidence(
-        claim=f"{PREFIX}{verdict.check}",
+        claim=f"{INSPECTED}{verdict.check}",
         geometries=(f"drivex{len(verdict.drives)}",),
         workloads=(WORKLOAD,),
         value=deviating,
@@ -48,11 +48,6 @@ def of_inspection(verdict: InspectionVerdict, *, source: str, raw: tuple[str, ..
         members=tuple(map(_part, verdict.drives)),
         is_reading=True,
     )
-
-
-def is_inspection(evidence: Evidence) -> bool:
-    """Return whether the evidence is that of a check of the inspection."""
-    return evidence.claim.startswith(PREFIX)
 
 
 def _part(drive: CheckedDrive) -> Part:

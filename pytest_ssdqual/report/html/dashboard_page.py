@@ -18,10 +18,8 @@ from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.report.archive.runs import read
 from pytest_ssdqual.report.charts import archive as charts_of
 from pytest_ssdqual.report.charts.archive import Margin
-from pytest_ssdqual.report.drawing.plot import Chart
-from pytest_ssdqual.report.drawing.room import ChartRoom
+from pytest_ssdqual.report.drawing.plot import Chart, ChartRoom
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
-from pytest_ssdqual.report.evidence.inspection import is_inspection
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
@@ -202,7 +200,7 @@ def margins_of(runs: Iterable[RunView]) -> dict[str, list[Margin]]:
     """
     of_claim: dict[str, list[Margin]] = {}
     for run in runs:
-        promised = [each for each in run.promised if each.limit and not is_inspection(each)]
+        promised = [each for each in run.promised if each.limit and not each.is_inspection]
         for claim, worst in {each.claim: each for each in sorted(promised, key=margin, reverse=True)}.items():
             of_claim.setdefault(claim, []).append((run, worst))
     return dict(sorted(of_claim.items(), key=lambda each: (min(margin(worst) for _, worst in each[1]), each[0])))
@@ -214,7 +212,7 @@ def outcomes_of(runs: Iterable[RunView]) -> Mapping[tuple[str, Product], Counter
     counts: dict[tuple[str, Product], Counter[str]] = {}
     for run in runs:
         for each in run.promised:
-            claim = "inspection" if is_inspection(each) else each.claim
+            claim = "inspection" if each.is_inspection else each.claim
             counts.setdefault((claim, (run.models, run.firmware)), Counter())[each.outcome] += 1
     ranks = {claim: known.index(claim) if claim in known else len(known) for claim, _ in counts}
     return dict(sorted(counts.items(), key=lambda each: (each[0][1], ranks[each[0][0]])))

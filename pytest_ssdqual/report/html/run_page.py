@@ -55,7 +55,7 @@ def draw(story: RunReader, failures: Sequence[Failure]) -> Drawn:
     """Return the charts, those of failures first. An error in a chart does not cost the page."""
     from pytest_ssdqual.report.charts import chart_of, charts
     from pytest_ssdqual.report.charts.drives import under_load
-    from pytest_ssdqual.report.drawing.room import ChartRoom
+    from pytest_ssdqual.report.drawing.plot import ChartRoom
 
     room = ChartRoom(FAILURE_BYTES, "records.jsonl has")
     of_failures, shown_by = {}, {}

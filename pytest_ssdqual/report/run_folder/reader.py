@@ -21,8 +21,7 @@ from pytest_ssdqual.report.evidence.evidence import BESIDE, EXPECTED, About, Evi
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import RECORDS, OtherSchema, require_schema
-from pytest_ssdqual.report.run_folder.manifest import UNREADABLE, Manifest
-from pytest_ssdqual.report.run_folder.records import PlannedClaims, PlannedTests, WorsenedDrive
+from pytest_ssdqual.report.run_folder.manifest import UNREADABLE, Manifest, PlannedClaims, PlannedTests, WorsenedDrive
 
 #: Kinds of records that hold evidence.
 JUDGED = ("verdict", "observation")

@@ -15,9 +15,8 @@ from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.evidence.health import FAILED as FAILED_DRIVES
 from pytest_ssdqual.report.evidence.health import OF_HEALTH
-from pytest_ssdqual.report.evidence.inspection import PREFIX as INSPECTED
+from pytest_ssdqual.report.run_folder.manifest import PlannedTests
 from pytest_ssdqual.report.run_folder.reader import PLANNED, Judged, Record, RunReader
-from pytest_ssdqual.report.run_folder.records import PlannedTests
 from pytest_ssdqual.report.run_summary.errors import ERROR, FAILED, PASSED, SKIPPED
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.tables import label, parse_geometry
@@ -209,7 +208,7 @@ def _drives(story: RunReader, judged: Sequence[Judged], drives: Mapping[str, str
     loaded, inspected = set[str](), set[str]()
     for each in (one for one in judged if one.is_promised and one.claim not in OF_HEALTH):
         named = {by_name.get(part.name, part.name) for part in each.members}
-        if each.claim.startswith(INSPECTED):
+        if each.is_inspection:
             inspected |= named
             continue
         loaded |= named

@@ -13,9 +13,8 @@ from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import counted, named
 from pytest_ssdqual.qual.spec.spec import DEFAULT
 from pytest_ssdqual.qual.stats import repeatability
-from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.evidence.evidence import INSPECTED, Evidence, Finding
 from pytest_ssdqual.report.evidence.health import OF_HEALTH
-from pytest_ssdqual.report.evidence.inspection import PREFIX as INSPECTED
 from pytest_ssdqual.report.evidence.integrity import READ_BACK
 from pytest_ssdqual.report.run_folder.manifest import Manifest
 from pytest_ssdqual.report.run_folder.reader import Judged

@@ -11,10 +11,8 @@ from pytest_ssdqual.qual.units import format_clock
 from pytest_ssdqual.report.evidence import multiplicity as family
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.evidence.health import FAILED, HEALTH
-from pytest_ssdqual.report.evidence.inspection import is_inspection
 from pytest_ssdqual.report.run_folder.journal import RECORDS
-from pytest_ssdqual.report.run_folder.manifest import Manifest
-from pytest_ssdqual.report.run_folder.records import WorsenedDrive
+from pytest_ssdqual.report.run_folder.manifest import Manifest, WorsenedDrive
 from pytest_ssdqual.report.run_summary import next_step
 from pytest_ssdqual.report.run_summary.causes import blamed
 from pytest_ssdqual.report.run_summary.fitness import lost
@@ -122,7 +120,7 @@ def _failed_alone(evidence: Iterable[Evidence]) -> dict[str, int]:
     """Return by serial number how many promises a drive failed that was judged by itself."""
     counts: dict[str, int] = {}
     for each in evidence:
-        if each.claim not in (HEALTH, FAILED) and each.is_promised and not is_inspection(each):
+        if each.claim not in (HEALTH, FAILED) and each.is_promised and not each.is_inspection:
             for part in each.members:
                 counts[part.name] = counts.get(part.name, 0) + (part.outcome is Finding.FAIL)
     return counts

@@ -11,9 +11,8 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
-from pytest_ssdqual.report.run_folder.manifest import Manifest
+from pytest_ssdqual.report.run_folder.manifest import HealthRecord, Manifest, WorsenedDrive
 from pytest_ssdqual.report.run_folder.reader import DECISIVE, JUDGED, RESUMED, WORSENED, Judged, RunReader
-from pytest_ssdqual.report.run_folder.records import HealthRecord, WorsenedDrive
 from pytest_ssdqual.report.run_summary import coverage, time_budget, write_caches
 from pytest_ssdqual.report.run_summary.causes import CauseGroup, groups
 from pytest_ssdqual.report.run_summary.errors import (

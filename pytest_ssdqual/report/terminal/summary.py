@@ -20,7 +20,6 @@ from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
 from pytest_ssdqual.report.evidence.health import FAILED
-from pytest_ssdqual.report.evidence.inspection import is_inspection
 from pytest_ssdqual.report.run_summary.fitness import LOOKS, Fitness
 from pytest_ssdqual.report.run_summary.overview import failed_drives, overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
@@ -80,7 +79,7 @@ def table(
 
 def _counts_findings(evidence: Evidence) -> bool:
     """Return whether a claim counts findings and allows none: its sentence tells more than its figures."""
-    return is_inspection(evidence) or (evidence.unit is Unit.COUNT and evidence.limit == 0 and evidence.is_reading)
+    return evidence.is_inspection or (evidence.unit is Unit.COUNT and evidence.limit == 0 and evidence.is_reading)
 
 
 def _inspection(inspected: Sequence[InspectedDrive], width: int, verbosity: int) -> Iterator[TextLine]:
@@ -102,7 +101,7 @@ def _inspection(inspected: Sequence[InspectedDrive], width: int, verbosity: int)
 def _findings(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
     """Yield the sentences about drives with findings; those that failed under load are the cause, above."""
     for each in evidence:
-        is_told = each.claim == FAILED or is_inspection(each)
+        is_told = each.claim == FAILED or each.is_inspection
         if each.outcome in BROKEN and _counts_findings(each) and not is_told:
             yield from paragraph(each.sentence, width, (COLOUR[each.outcome],))
 

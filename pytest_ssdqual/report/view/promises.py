@@ -13,8 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.inspection.checks import CHECKS
 from pytest_ssdqual.qual.names import counted
-from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part
-from pytest_ssdqual.report.evidence.inspection import PREFIX, is_inspection
+from pytest_ssdqual.report.evidence.evidence import INSPECTED, About, Evidence, Finding, Part
 from pytest_ssdqual.report.view.grid import shared
 from pytest_ssdqual.report.view.tables import (
     BROKEN,
@@ -59,7 +58,7 @@ def promised(judged: Collection[Evidence], most_rows: int) -> Table:
 
 def observed(judged: Iterable[Evidence]) -> Table:
     """Return the figures without a promise."""
-    evidence = [each for each in judged if not each.is_promised and not is_inspection(each)]
+    evidence = [each for each in judged if not each.is_promised and not each.is_inspection]
     return listed(f"Figures without a promise: {len(evidence):,}", sorted(evidence, key=sorting))
 
 
@@ -74,7 +73,7 @@ def passed(evidence: Iterable[Evidence]) -> str:
     good = [each for each in promises if each.outcome is Finding.PASS]
     if not good:
         return ""
-    counts = Counter("of the inspection" if is_inspection(each) else label(each.claim) for each in good)
+    counts = Counter("of the inspection" if each.is_inspection else label(each.claim) for each in good)
     told = ", ".join(f"{number:,} {name}" for name, number in counts.items())
     text = f"{len(good):,} of {len(promises):,} promises: {told}"
     # A lot and a limit of zero have no margin; a search has its own.
@@ -191,7 +190,7 @@ def of_bays(judged: Mapping[str, Iterable[Evidence]]) -> PromiseMatrix:
 
 def _evidence(judged: Iterable[Evidence]) -> list[Evidence]:
     """Return the promises; those of the inspection have a matrix of their own."""
-    return [each for each in judged if each.is_promised and not is_inspection(each)]
+    return [each for each in judged if each.is_promised and not each.is_inspection]
 
 
 def _rows(by_column: Mapping[str, Sequence[Evidence]], *, has_singles: bool) -> tuple[tuple[MatrixRow, ...], str]:
@@ -271,16 +270,16 @@ class InspectedDrive:
 def inspected_drives(judged: Iterable[Evidence]) -> tuple[InspectedDrive, ...]:
     """Return the inspected drives, those that deviate first."""
     readings: dict[tuple[str, str], dict[str, Part]] = {}
-    for evidence in sorted(filter(is_inspection, judged), key=_check_order):
+    for evidence in sorted((each for each in judged if each.is_inspection), key=_check_order):
         for part in evidence.members:
-            readings.setdefault((part.name, part.path), {})[evidence.claim.removeprefix(PREFIX)] = part
+            readings.setdefault((part.name, part.path), {})[evidence.claim.removeprefix(INSPECTED)] = part
     inspected = [InspectedDrive(*drive, parts) for drive, parts in readings.items()]
     return tuple(sorted(inspected, key=lambda drive: SEVERITY.index(drive.outcome)))
 
 
 def _check_order(evidence: Evidence) -> int:
     """Return the place of a check in the suite."""
-    name = evidence.claim.removeprefix(PREFIX)
+    name = evidence.claim.removeprefix(INSPECTED)
     return list(CHECKS).index(name) if name in CHECKS else len(CHECKS)
 
 

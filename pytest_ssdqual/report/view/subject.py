@@ -15,9 +15,8 @@ from pytest_ssdqual.qual.measured.environment import LEVELS, EnvironmentRecord
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.strict_json import LARGEST_FIGURE
 from pytest_ssdqual.qual.units import format_capacity
-from pytest_ssdqual.report.run_folder.manifest import Manifest
+from pytest_ssdqual.report.run_folder.manifest import HealthRecord, Manifest
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
-from pytest_ssdqual.report.run_folder.records import HealthRecord
 from pytest_ssdqual.report.view.tables import Table, TableRow, bounded
 from pytest_ssdqual.rig.fio.load import LoadRecord
 from pytest_ssdqual.rig.observe.kernel_log import LINE_CHARACTERS

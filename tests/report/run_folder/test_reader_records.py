@@ -12,9 +12,8 @@ from support.builders.manifests import manifest
 from pytest_ssdqual.qual.records import plain, shallow
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
 from pytest_ssdqual.report.run_folder.journal import SCHEMA, Journal, OtherSchema
-from pytest_ssdqual.report.run_folder.manifest import UNREADABLE
+from pytest_ssdqual.report.run_folder.manifest import UNREADABLE, PlannedClaims, PlannedTests, WorsenedDrive
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
-from pytest_ssdqual.report.run_folder.records import PlannedClaims, PlannedTests, WorsenedDrive
 
 Claimed = Callable[..., Evidence]
 

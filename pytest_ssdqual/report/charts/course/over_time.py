@@ -32,8 +32,8 @@ from pytest_ssdqual.report.drawing.plot import (
 )
 from pytest_ssdqual.report.drawing.scales import Places, Seconds, Values, capacities, close
 from pytest_ssdqual.report.evidence.evidence import Evidence
+from pytest_ssdqual.report.run_folder.manifest import HealthRecord
 from pytest_ssdqual.report.run_folder.reader import RunReader
-from pytest_ssdqual.report.run_folder.records import HealthRecord
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.sections import shortened
 from pytest_ssdqual.report.view.tables import Table
