@@ -40,7 +40,6 @@ from pytest_ssdqual.report.run_summary.fitness import Fitness, PageVerdict
 from pytest_ssdqual.report.run_summary.run_view import KINDS, OF_TESTS, RunView
 from pytest_ssdqual.report.run_summary.time_budget import BudgetUse
 from pytest_ssdqual.report.terminal import summary
-from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.rig.machine.machine import utc_now
 
 #: Kind of the records of failed measurements that were attributed.
@@ -282,7 +281,7 @@ class Recorder:
         if any(record.facts.get("failed") for record in story.of(ATTRIBUTED)):
             return
         for record in story.of(*STOPPED):
-            objections = subject.texts(record.facts.get("objections"))
+            objections = record.fact("objections", tuple[str, ...], ())
             if degraded := next((each for each in objections if each.startswith("degraded")), ""):
                 self._close(f"an array was {degraded} when it was stopped, which no test reported")
 

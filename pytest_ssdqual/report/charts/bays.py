@@ -30,15 +30,13 @@ def draw(rows: Sequence[FleetRow], names: Sequence[str]) -> tuple[tuple[Chart, .
         groups.setdefault(row.key.claim, []).append(row)
     drawable = {claim: [row for row in group if _dots(row, names, 0)] for claim, group in groups.items()}
     drawable = {claim: group for claim, group in drawable.items() if group}
-    charts: list[Chart] = []
     room = ChartRoom(MOST_BYTES)
-    with room.guard():
-        for number, (claim, drawn) in enumerate(list(drawable.items())[:MOST_CHARTS]):
-            chart = _chart(slug("fleet", str(number), claim), drawn[:MOST_ROWS], len(groups[claim]), names)
-            if room.takes(chart):
-                charts.append(chart)
-        room.left_out += max(0, len(drawable) - MOST_CHARTS)
-    return tuple(charts), room.note
+    charts = room.taken(
+        _chart(slug("fleet", str(number), claim), drawn[:MOST_ROWS], len(groups[claim]), names)
+        for number, (claim, drawn) in enumerate(list(drawable.items())[:MOST_CHARTS])
+    )
+    room.left_out += max(0, len(drawable) - MOST_CHARTS)
+    return charts, room.note
 
 
 def _dots(row: FleetRow, names: Sequence[str], at: int) -> dict[str, Point]:

@@ -47,7 +47,7 @@ class NotedMeasurement:
     iops: float
     runs: tuple[RunRecord, ...]
     #: If the runs are cells of visits.
-    visited: Visited | None = None
+    visited: Visited | None
 
     @property
     def drives(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
@@ -79,13 +79,13 @@ class ComparedFigure:
     #: That of the drive that is reported, or of the array.
     reported: Estimate
     #: ``reported`` for shares of its error rate.
-    wider: tuple[Widening, ...] = ()
+    wider: tuple[Widening, ...]
     #: Of drives side by side: that of each drive whose interval has an end, by serial number.
-    alone: Mapping[str, Estimate] = field(default_factory=dict)
+    alone: Mapping[str, Estimate]
     #: What is 100 % of a relative figure; empty for all others.
-    percent_of: str = ""
+    percent_of: str
     #: True for a count that a verdict is about: drives of a lot or an inspection, errors. It is no estimate.
-    is_counted: bool = False
+    is_counted: bool
 
     def at(self, share: float) -> Estimate:
         """Return the estimate with an interval for this share of the error rate."""

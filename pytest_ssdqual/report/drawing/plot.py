@@ -449,6 +449,13 @@ class ChartRoom:
         self.keys.add(chart.key)
         return True
 
+    def taken(self, charts: Iterable[Chart]) -> tuple[Chart, ...]:
+        """Draw the charts for which there is room, and return them; an error is noted, and ends it."""
+        found: list[Chart] = []
+        with self.guard():
+            found += filter(self.takes, charts)
+        return tuple(found)
+
     @contextmanager
     def guard(self) -> Iterator[None]:
         """Note an error of a library that draws: the page is worth having without its charts."""

@@ -88,18 +88,11 @@ def _charts(
     products: Mapping[Product, Sequence[RunView]], margins: Mapping[str, Sequence[Margin]]
 ) -> tuple[Chart | None, tuple[Chart, ...], str]:
     """Return the charts, and a sentence if any are missing. An error in a chart does not cost the page."""
-    drawn: list[Chart] = []
-    verdicts, room = None, ChartRoom(MOST_BYTES, "ssdqual export has")
-    with room.guard():
-        verdicts = charts_of.verdicts(products) if products else None
-        if verdicts:
-            room.takes(verdicts)
-        for claim, found in list(margins.items())[:MOST_CHARTS]:
-            chart = charts_of.margin(claim, found)
-            if room.takes(chart):
-                drawn.append(chart)
-        room.left_out = len(margins) - len(drawn)
-    return verdicts, tuple(drawn), room.note
+    room = ChartRoom(MOST_BYTES, "ssdqual export has")
+    verdicts = room.taken(map(charts_of.verdicts, [products] if products else ()))
+    drawn = room.taken(charts_of.margin(claim, found) for claim, found in list(margins.items())[:MOST_CHARTS])
+    room.left_out = len(margins) - len(drawn)
+    return next(iter(verdicts), None), drawn, room.note
 
 
 def _products(products: Mapping[Product, Sequence[RunView]]) -> Table:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,15 +39,15 @@ class Drawn:
     """Charts of a page."""
 
     #: Charts by the level of their arrays.
-    levels: tuple[tuple[str, tuple[Chart, ...]], ...] = ()
+    levels: tuple[tuple[str, tuple[Chart, ...]], ...]
     #: Charts by the key of the failure.
-    of_failures: Mapping[str, Chart] = field(default_factory=dict)
+    of_failures: Mapping[str, Chart]
     #: Failures that share the chart of another one: key → id of the chart.
-    shown_by: Mapping[str, str] = field(default_factory=dict)
+    shown_by: Mapping[str, str]
     #: Why charts are missing; empty if none is.
-    note: str = ""
+    note: str
     #: The members of the array whose promise is missed most, with the cause marked.
-    proof: Chart | None = None
+    proof: Chart | None
 
 
 def draw(story: RunReader, failures: Sequence[Failure]) -> Drawn:

@@ -176,13 +176,8 @@ class Manifest:
         return replace(self, sessions=sessions, ended=ended, exit_status=exit_status)
 
     def to_record(self) -> dict[str, object]:
-        """Plain JSON data; ``from_record`` reads it back."""
+        """Plain JSON data; ``read`` reads it back."""
         return {"schema": SCHEMA, **plain(self)}
-
-    @classmethod
-    def from_record(cls, content: object) -> Manifest:
-        """Return the inverse of ``to_record``; ``ValueError`` for anything else, ``OtherSchema`` for another schema."""
-        return read_document(cls, Path(MANIFEST), content)
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pytest_ssdqual.qual import safe_text, strict_json
 from pytest_ssdqual.qual.frozen import frozen
@@ -23,6 +23,7 @@ from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import RECORDS, OtherSchema, require_schema
 from pytest_ssdqual.report.run_folder.manifest import UNREADABLE, Manifest, PlannedClaims, PlannedTests, WorsenedDrive
 
+DefaultT = TypeVar("DefaultT")
 #: Kinds of records that hold evidence.
 JUDGED = ("verdict", "observation")
 #: Kinds of the records of drives whose health worsened, and of the tests and claims of a session.
@@ -63,6 +64,13 @@ class Record:
     def content(self, kind: type[RecordT]) -> RecordT:
         """Return the record as the dataclass that was written; ``ValueError`` if it is damaged."""
         return from_plain(kind, {name: value for name, value in self.facts.items() if name not in BESIDE})
+
+    def fact(self, name: str, kind: type[RecordT], default: DefaultT) -> RecordT | DefaultT:
+        """Return a field; the default if it is missing or of another type."""
+        try:
+            return from_plain(kind, self.facts.get(name))
+        except ValueError:
+            return default
 
     @property
     def is_damaged(self) -> bool:
@@ -106,7 +114,7 @@ class CacheLeftSwitched:
     machine_id: str
     run_folder: Path
     #: All names of the drive, as the record has them.
-    names: frozenset[str] = frozenset()
+    names: frozenset[str]
 
 
 def read_records(path: Path, *kinds: str) -> Iterator[Record]:
@@ -164,7 +172,7 @@ def left_behind(*roots: Path) -> LeftBehind:
                 if record.kind in ("array_stopped", "write_cache_restored"):
                     undone.update(name for name in (uuid, change) if isinstance(name, str))
                 elif record.kind == "array_planned" and isinstance(uuid, str):
-                    arrays[uuid] = _planned(uuid, record.facts, file.parent)
+                    arrays[uuid] = _planned(uuid, record, file.parent)
                 elif record.kind == "write_cache_planned" and (left := _switched(record.facts, file.parent)):
                     caches.setdefault(left.change, left)
     return LeftBehind(
@@ -193,15 +201,9 @@ def _ours_below(folder: Path) -> list[Path]:
     return [each for each in sorted(folder.iterdir()) if safe_files.is_ours(each)] if folder.is_dir() else []
 
 
-def _planned(uuid: str, facts: Mapping[str, object], folder: Path) -> ArrayLeftBehind:
-    members = facts.get("members")
-    return ArrayLeftBehind(
-        uuid=uuid,
-        device=str(facts.get("device", "")),
-        members=tuple(map(str, members)) if isinstance(members, list) else (),
-        machine_id=str(facts.get("machine_id", "")),
-        run_folder=folder,
-    )
+def _planned(uuid: str, record: Record, folder: Path) -> ArrayLeftBehind:
+    device, machine_id = (record.fact(name, str, "") for name in ("device", "machine_id"))
+    return ArrayLeftBehind(uuid, device, record.fact("members", tuple[str, ...], ()), machine_id, folder)
 
 
 def _switched(facts: Mapping[str, object], folder: Path) -> CacheLeftSwitched | None:

@@ -18,7 +18,6 @@ from pytest_ssdqual.report.evidence.health import OF_HEALTH
 from pytest_ssdqual.report.run_folder.manifest import PlannedTests
 from pytest_ssdqual.report.run_folder.reader import PLANNED, Judged, Record, RunReader
 from pytest_ssdqual.report.run_summary.errors import ERROR, FAILED, PASSED, SKIPPED
-from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.tables import label, parse_geometry
 
 #: Key of the record of a skipped test that does not apply to these drives.
@@ -203,8 +202,8 @@ def _drives(story: RunReader, judged: Sequence[Judged], drives: Mapping[str, str
     by_name = {serial: identity for identity, serial in drives.items()}
     members: dict[str, set[str]] = {}
     for record in story.of(*OF_MEMBERS):
-        listed = subject.texts(record.facts.get("members"))
-        members.setdefault(subject.text(record.facts, "geometry"), set()).update(listed)
+        of_array = members.setdefault(record.fact("geometry", str, ""), set())
+        of_array.update(record.fact("members", tuple[str, ...], ()))
     loaded, inspected = set[str](), set[str]()
     for each in (one for one in judged if one.is_promised and one.claim not in OF_HEALTH):
         named = {by_name.get(part.name, part.name) for part in each.members}

@@ -6,7 +6,6 @@ A product is fit only if the run decided everything that it planned, and judged 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 from enum import StrEnum
 
 from pytest_ssdqual.qual.frozen import frozen
@@ -97,9 +96,6 @@ class PageVerdict:
     """Fitness as pages, summary and metrics show it."""
 
     fitness: Fitness
-    #: ``Fit``, ``Not fit``, ``Undecided``, ``No verdict``; ``Passed, not for acceptance`` by a protocol that may not
-    #: decide.
-    word: str
     sentence: str
     #: Whether the run may be used for acceptance; if not, why.
     use: str
@@ -107,11 +103,16 @@ class PageVerdict:
     remarks: tuple[str, ...]
     counts: Counts
     acceptance: bool
-    coverage: Coverage = field(default_factory=Coverage)
+    coverage: Coverage
     #: Those of the remarks that say why the run did not decide everything that it planned.
-    gaps: tuple[str, ...] = ()
+    gaps: tuple[str, ...]
     #: Sentence beside the intervals of steady rates; empty if there are none.
     repeatability: str = ""
+
+    @property
+    def word(self) -> str:
+        """See ``word_of``."""
+        return word_of(self.fitness, self.acceptance)
 
     @property
     def state(self) -> State:
@@ -196,11 +197,11 @@ def stand(counts: Counts, manifest: Manifest, coverage: Coverage = NOTHING) -> P
         fitness = Fitness.UNDECIDED
     else:
         fitness = Fitness.NO_VERDICT
-    word, use = word_of(fitness, acceptance), _use(fitness, counts, manifest, coverage)
+    use = _use(fitness, counts, manifest, coverage)
     sentence = _sentence(counts, gaps, coverage)
     remarks = (*(each for each in gaps if each[:-1] not in sentence), *_limits(counts, manifest, coverage))
     beside = repeatability.sentence() if counts.steady_rates else ""
-    return PageVerdict(fitness, word, sentence, use, remarks, counts, acceptance, coverage, gaps, beside)
+    return PageVerdict(fitness, sentence, use, remarks, counts, acceptance, coverage, gaps, beside)
 
 
 def _is_cut_short(manifest: Manifest) -> bool:

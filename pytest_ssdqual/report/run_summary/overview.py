@@ -32,13 +32,13 @@ class DriveMark:
 
     serial: str
     #: Phrases; empty without one.
-    charges: tuple[str, ...] = ()
+    charges: tuple[str, ...]
     #: ``not tested``, ``only inspected``; empty for a drive that a judged test loaded.
-    untested: str = ""
+    untested: str
     #: Device name.
-    path: str = ""
+    path: str
     #: True if it is the cause of failed promises.
-    is_cause: bool = False
+    is_cause: bool
 
 
 @frozen

@@ -8,7 +8,7 @@ matched by time and writer, both of the controller.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -206,12 +206,6 @@ def of(found: Sequence[ShownCommand], mentioned: Iterable[Mention | None], drive
     words = {word.removeprefix(TARGET) for text in (*fio, *arrays) for word in shlex.split(text)}
     named = tuple(f"{path} was {serial}" for path, serial in drives.items() if path in words)
     return Repeat(tuple(fio), tuple(arrays), tuple(destroyed), named)
-
-
-def names(story: RunReader) -> Iterator[tuple[str, str]]:
-    """Yield device name and serial number of every drive of the run. Device names change with every boot."""
-    for drive in story.manifest.drives:
-        yield drive.path, drive.name
 
 
 def array_of(found: Iterable[ShownCommand], mention: Mention, fio: str) -> str:

@@ -119,7 +119,8 @@ def failures(story: RunReader, judged: Sequence[Judged], ran: Sequence[ShownComm
     """Yield the first ``MOST`` failed promises in the order in which they were judged; ``ran`` are all commands."""
     # Record of the fio process that wrote a raw file, the first record that names it, and the kernel log of that time.
     runs, mentions, logs = dict(_runs(story)), commands.mentions(story), kernel_logs(story)
-    drives = dict(commands.names(story))
+    # Device names change with every boot.
+    drives = {drive.path: drive.name for drive in story.manifest.drives}
     broken = [each for each in judged if each.outcome is Finding.FAIL and not each.is_inspection]
     for number, each in enumerate(broken[:MOST], 1):
         raw = each.raw

@@ -52,7 +52,7 @@ class Matrix:
     how: str
     cells: Mapping[Cell, float]
     failed: Collection[Cell]
-    claim: str = CLAIM
+    claim: str
 
     @property
     def unit(self) -> Unit:
