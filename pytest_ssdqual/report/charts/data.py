@@ -127,7 +127,7 @@ class Notes:
         found: dict[tuple[str, str, str], tuple[Evidence, ...]] = {}
         for each in self.judged:
             if len(each.geometries) == len(each.workloads) == 1:
-                place = (each.claim, each.geometries[0], each.workloads[0])
+                place = (each.claim, each.geometry, each.workload)
                 found[place] = (*found.get(place, ()), each)
         return found
 

@@ -9,7 +9,7 @@ from pytest_ssdqual.qual.measured.environment import ProcessEnvironment
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.drawing.chart import printable, sentence, slug
-from pytest_ssdqual.report.drawing.palette import INK
+from pytest_ssdqual.report.drawing.figure import INK
 from pytest_ssdqual.report.drawing.plot import (
     DOTTED,
     AnyMark,
@@ -90,7 +90,7 @@ def chart(evidence: Evidence) -> Chart | None:
         f"{f': {printable(evidence.worst, 30)} stands out' if is_broken else ''}"
     )
     key, columns = slug("drives", evidence.claim, *evidence.geometries, *evidence.workloads), ("drive", axis, "outcome")
-    return Chart(key, title, sentence(evidence.sentence), panel, table_of(columns, panel), evidence.geometries[0], 2.9)
+    return Chart(key, title, sentence(evidence.sentence), panel, table_of(columns, panel), evidence.geometry, 2.9)
 
 
 def under_load(seen: ProcessEnvironment, culprits: Collection[str], of: str) -> Chart | None:

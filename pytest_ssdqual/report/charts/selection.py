@@ -218,7 +218,7 @@ def _series(notes: Notes) -> Chart | None:
 
 
 def _saturation(notes: Notes, evidence: Evidence) -> Chart | None:
-    place = evidence.geometries[0], evidence.workloads[0]
+    place = evidence.geometry, evidence.workload
     strips = saturation.strips(notes.story)
     found = next((each for each in strips if (str(each.geometry), str(each.asked)) == place), None)
     if found is None:
@@ -229,12 +229,12 @@ def _saturation(notes: Notes, evidence: Evidence) -> Chart | None:
 
 def _loop(notes: Notes, evidence: Evidence) -> Chart | None:
     for noted in notes.story.contents(LoopRecord, "loop"):
-        if (str(noted.geometry), noted.loop) != (evidence.geometries[0], evidence.group):
+        if (str(noted.geometry), noted.loop) != (evidence.geometry, evidence.group):
             continue
-        if evidence.workloads[0] in {str(stimulus.workload) for stimulus in noted.asked.after}:
+        if evidence.workload in {str(stimulus.workload) for stimulus in noted.asked.after}:
             return next(loops.stimulated([noted]), None)
         try:
-            return loops.chart(loops.of_loop(noted, evidence.workloads[0], evidence.claim))
+            return loops.chart(loops.of_loop(noted, evidence.workload, evidence.claim))
         except DAMAGED:
             return None
     return None
@@ -244,7 +244,7 @@ def _run(notes: Notes, evidence: Evidence) -> Chart | None:
     if len(evidence.geometries) > 1:
         return _sweep(notes, evidence)
     beside = drives.chart(evidence) if evidence.members else None
-    noted = notes.at(evidence.geometries[0], evidence.workloads[0]) if evidence.workloads else None
+    noted = notes.at(evidence.geometry, evidence.workload)
     if beside or noted is None:
         return beside
     if evidence.claim in QUANTILE_CLAIMS and (found := latency.tail(notes, noted)):

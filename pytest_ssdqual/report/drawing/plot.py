@@ -23,8 +23,20 @@ from pytest_ssdqual.report.drawing.chart import (
     gaps,
     printable,
 )
-from pytest_ssdqual.report.drawing.figure import Plate, drawing
-from pytest_ssdqual.report.drawing.palette import BAD, BAND, DASHES, GOOD, INK, LIMIT, MARKERS, OPEN, PUBLISHED, colour
+from pytest_ssdqual.report.drawing.figure import (
+    BAD,
+    BAND,
+    DASHES,
+    GOOD,
+    INK,
+    LIMIT,
+    MARKERS,
+    OPEN,
+    PUBLISHED,
+    Plate,
+    colour,
+    drawing,
+)
 from pytest_ssdqual.report.drawing.scales import Scale
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.view.tables import Table

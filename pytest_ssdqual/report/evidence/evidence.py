@@ -191,6 +191,15 @@ class Evidence:
         return self.claim, self.geometries, self.workloads, group
 
     @property
+    def geometry(self) -> str:
+        """The array, of several the first; empty without one."""
+        return next(iter(self.geometries), "")
+
+    @property
+    def workload(self) -> str:
+        return next(iter(self.workloads), "")
+
+    @property
     def is_promised(self) -> bool:
         return self.limit is not None
 

@@ -13,7 +13,7 @@ from pytest_ssdqual.qual.detect import outliers
 from pytest_ssdqual.qual.detect.outliers import OUTLYING
 from pytest_ssdqual.qual.names import counted, named
 from pytest_ssdqual.qual.units import format_value
-from pytest_ssdqual.report.charts import bays as bay_charts
+from pytest_ssdqual.report.charts import archive
 from pytest_ssdqual.report.ci import markdown
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.fleet import view
@@ -77,7 +77,7 @@ def compose(seen: FleetView) -> dict[str, Any]:
     found = view.rows(seen)
     kept, plain = view.promised(found), view.observed(found)
     names = [bay.name for bay in seen.begun]
-    charts, note = bay_charts.draw(kept, names)
+    charts, note = archive.of_bays(kept, names)
     why, left_out = _why(seen)
     return {
         "title": f"{seen.folder.resolve().name}: {counted(len(seen.bays), 'bay')}",

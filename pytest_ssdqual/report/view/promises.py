@@ -86,7 +86,7 @@ def passed(evidence: Iterable[Evidence]) -> str:
 
 def level(evidence: Evidence) -> str:
     """Return level and state: ``raid5``, ``raid5-1failed``."""
-    return "".join(parse_geometry(evidence.geometries[0])[:2]) if evidence.geometries else ""
+    return "".join(parse_geometry(evidence.geometry)[:2])
 
 
 def single(each: Evidence) -> TableRow:
@@ -231,14 +231,14 @@ def _column(evidence: Evidence) -> str:
     """Return ``x4``; without a width the name of what was judged."""
     if len(set(evidence.geometries)) != 1:
         return ALL_WIDTHS
-    name, _, width = parse_geometry(evidence.geometries[0])
+    name, _, width = parse_geometry(evidence.geometry)
     return f"x{width}" if width else name
 
 
 def _place(evidence: Evidence) -> tuple[bool, int, str]:
     """Return the sort key of a column: widths, then names, then all widths."""
     column = _column(evidence)
-    width = parse_geometry(evidence.geometries[0])[2] if column != ALL_WIDTHS else 0
+    width = parse_geometry(evidence.geometry)[2] if column != ALL_WIDTHS else 0
     return column == ALL_WIDTHS, width or 10**9, column
 
 

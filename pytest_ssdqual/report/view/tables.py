@@ -16,6 +16,7 @@ from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import TUNING
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import Unit, format_value, parse_size
+from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 
 #: ``raid5x4``, ``raid5x4-1failed``.
@@ -68,6 +69,14 @@ def parse_geometry(name: str) -> tuple[str, str, int]:
     """Return level, state and width."""
     found = ARRAY.fullmatch(name)
     return (found["level"], found["state"] or "", int(found["width"])) if found else (name, "", 0)
+
+
+def parsed(name: str) -> Workload | None:
+    """Return the workload of an id; None of the name of a profile, or of what is no workload."""
+    try:
+        return Workload.parse(name)
+    except ValueError:
+        return None
 
 
 def order_of(evidence: Evidence) -> tuple[tuple[str, int, str, int, int, str], ...]:

@@ -19,7 +19,7 @@ from pytest_ssdqual.qual.units import Unit, format_duration, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts.data import drives_of, per_drive, readable
 from pytest_ssdqual.report.drawing.chart import MOST_POINTS, MOST_ROWS, Pair, condensing, sentence, slug
-from pytest_ssdqual.report.drawing.palette import DASHES, INK, LIMIT
+from pytest_ssdqual.report.drawing.figure import DASHES, INK, LIMIT
 from pytest_ssdqual.report.drawing.plot import (
     RULE,
     AnyMark,

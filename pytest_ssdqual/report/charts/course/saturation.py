@@ -276,7 +276,7 @@ def compared(notes: Notes) -> Iterator[Chart]:
     for evidence in notes.judged:
         if len(evidence.geometries) != 1 or len(evidence.workloads) != 1:
             continue
-        place = evidence.geometries[0], evidence.workloads[0]
+        place = evidence.geometry, evidence.workload
         if evidence.about is About.SATURATION and evidence.claim in (OF_NEW, OF_WORKING):
             (new if evidence.claim == OF_NEW else working)[place] = evidence.value
         elif evidence.claim == OF_READS and evidence.about is About.LOOP and evidence.group == str(NEW_READS):

@@ -11,7 +11,7 @@ from pytest_ssdqual.qual.units import Unit, format_size, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts.data import Notes, per_drive
 from pytest_ssdqual.report.drawing.chart import printable, sentence, slug
-from pytest_ssdqual.report.drawing.palette import DASHES, SERIES
+from pytest_ssdqual.report.drawing.figure import DASHES, SERIES
 from pytest_ssdqual.report.drawing.plot import (
     DOTTED,
     Chart,
@@ -27,7 +27,7 @@ from pytest_ssdqual.report.drawing.plot import (
 from pytest_ssdqual.report.drawing.scales import Numbers, Places, Rows, Values, from_zero, short, tick
 from pytest_ssdqual.report.evidence.evidence import About, Finding
 from pytest_ssdqual.report.view.grid import shared
-from pytest_ssdqual.report.view.tables import Table
+from pytest_ssdqual.report.view.tables import Table, parsed
 
 #: Sizes and mixes that make a map; fewer are a curve.
 FEWEST = 3
@@ -123,8 +123,9 @@ def latency_matrices(notes: Notes) -> Iterator[Matrix]:
 def _of_loops(notes: Notes, claim: str) -> Found:
     found: Found = {}
     for evidence in notes.of_claims(claim):
-        if evidence.about is About.LOOP and (workload := _workload(evidence.workloads[0])):
-            cells, failed = found.setdefault((evidence.geometries[0], evidence.group), ({}, set()))
+        workload = parsed(evidence.workload)
+        if evidence.about is About.LOOP and workload and _is_plain(workload):
+            cells, failed = found.setdefault((evidence.geometry, evidence.group), ({}, set()))
             cells[_cell(workload)] = evidence.value
             if evidence.outcome is Finding.FAIL:
                 failed.add(_cell(workload))
@@ -213,14 +214,6 @@ def _how(workload: Workload) -> str:
     threads = "" if workload.threads is None else f"{workload.threads} threads × "
     streams = "" if workload.streams_per_drive == 1 else f"{workload.streams_per_drive} streams, "
     return f"{streams}{threads}QD {workload.qd_per_drive}{'' if workload.threads else ' per drive'}"
-
-
-def _workload(name: str) -> Workload | None:
-    try:
-        workload = Workload.parse(name)
-    except ValueError:
-        return None
-    return workload if _is_plain(workload) else None
 
 
 def _is_plain(workload: Workload) -> bool:

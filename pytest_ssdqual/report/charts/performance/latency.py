@@ -92,7 +92,7 @@ def chart(notes: Notes, tails: Sequence[TailCurve], title: str) -> Chart:
         at = places[id(evidence)]
         if evidence.limit is not None and evidence.unit is Unit.NANOSECONDS:
             stretch = [(at - 0.3, at + 0.3, evidence.limit)]
-            words = f"{evidence.workloads[0]}: {evidence.bound}"
+            words = f"{evidence.workload}: {evidence.bound}"
             marks.append(stretches(stretch, _limit_words(verdicts, evidence), words=words))
         if evidence.published and evidence.published.unit is Unit.NANOSECONDS:
             marks.append(published([(at, evidence.published)]))
@@ -141,7 +141,7 @@ def _limit_words(verdicts: Sequence[Evidence], evidence: Evidence) -> str:
     words = f"promised, {claim.removesuffix('_latency')}: {bound}"
     if len({one.bound for one in rivals}) < 2:
         return words
-    named = list(dict.fromkeys(one.workloads[0] for one in rivals if one.bound == bound))
+    named = list(dict.fromkeys(one.workload for one in rivals if one.bound == bound))
     return f"{words} for {named[0] if len(named) == 1 else f'{len(named)} of them'}"
 
 

@@ -168,7 +168,7 @@ def _sources(known: Sequence[Evidence], most: float) -> str:
     stated = [(evidence, evidence.published) for evidence in known if evidence.published]
     sources = list(dict.fromkeys(figure.source for _, figure in stated if figure.value <= most))
     beyond = [
-        f"{figure} of {evidence.geometries[0]} {evidence.workloads[0]} ({figure.source})"
+        f"{figure} of {evidence.geometry} {evidence.workload} ({figure.source})"
         for evidence, figure in stated
         if figure.value > most
     ]
