@@ -22,7 +22,7 @@ from pytest_ssdqual.qual.inspection.verdict import InspectionVerdict
 from pytest_ssdqual.qual.names import choice
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.report.evidence.evidence import Evidence
-from pytest_ssdqual.report.evidence.health import of_inspection
+from pytest_ssdqual.report.evidence.inspection import of_inspection
 from pytest_ssdqual.rig.health import inspection as reader
 from pytest_ssdqual.rig.machine.machine import RigError
 

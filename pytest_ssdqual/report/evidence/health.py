@@ -1,35 +1,24 @@
-"""Evidence of the drives themselves: the receiving inspection, failures under the load, and health; pure."""
+"""Evidence of drives that failed under the load, and of the health of all drives; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from pytest_ssdqual.qual.inspection.checks import Answer, CheckedDrive
-from pytest_ssdqual.qual.inspection.verdict import InspectionVerdict
 from pytest_ssdqual.qual.safe_text import line
 from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
-from pytest_ssdqual.report.evidence.evidence import INSPECTED, Evidence, Finding, Part
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
 
 #: Claim about the drives that a measurement was to load, about the health of every drive of the run, and about the
 #: drives' own self-tests.
 FAILED, HEALTH, SELF_TEST = "failed_drives", "drive_health", "self_test"
 #: Claims that judge no performance and no data.
 OF_HEALTH = (HEALTH, SELF_TEST)
-#: What the evidence of a claim about health has in the place of a workload.
-LOAD, RUN = "load", "run"
 #: What the evidence has in the place of a workload.
-WORKLOAD = "inspection"
-FINDINGS = {
-    Answer.CONFORMS: Finding.PASS,
-    Answer.DEVIATES: Finding.FAIL,
-    Answer.UNKNOWN: Finding.INCONCLUSIVE,
-    Answer.UNLIMITED: Finding.OBSERVED,
-    Answer.ABSENT: Finding.OBSERVED,
-}
+LOAD, RUN = "load", "run"
 SOURCE = "a drive under test stays healthy (docs/faults.md)"
 #: Kernel messages of a drive in the evidence; the record has all.
 MOST_MESSAGES = 10
@@ -128,40 +117,3 @@ def none_allowed(claim: str, about: str, workload: str, wrong: int, n: int, *, s
         sentence=sentence,
         is_reading=True,
     )
-
-
-def of_inspection(verdict: InspectionVerdict, *, source: str, raw: tuple[str, ...] = ()) -> Evidence:
-    """Return the evidence of one check, whose parts are the drives; its figure counts those that deviate.
-
-    Drives whose value is unknown widen the interval: they may deviate, too.
-    """
-    deviating, unknown = (float(len(verdict.of(answer))) for answer in (Answer.DEVIATES, Answer.UNKNOWN))
-    outcome = FINDINGS[verdict.answer]
-    is_promised = outcome is not Finding.OBSERVED
-    margin_percent = -100.0 if deviating else 0.0
-    return Evidence(
-        claim=f"{INSPECTED}{verdict.check}",
-        geometries=(f"drivex{len(verdict.drives)}",),
-        workloads=(WORKLOAD,),
-        value=deviating,
-        low=deviating,
-        high=deviating + unknown,
-        n=len(verdict.drives),
-        unit=Unit.COUNT,
-        limit=0.0 if is_promised else None,
-        direction=Direction.AT_MOST,
-        source=source if is_promised else "",
-        outcome=outcome,
-        margin_percent=margin_percent if is_promised else None,
-        sentence=verdict.sentence,
-        figures={"deviating_drives": int(deviating), "unknown_drives": int(unknown)},
-        raw=raw,
-        members=tuple(map(_part, verdict.drives)),
-        is_reading=True,
-    )
-
-
-def _part(drive: CheckedDrive) -> Part:
-    numbers = {"value": drive.value, "limit": drive.limit}
-    figures = {name: float(number) for name, number in numbers.items() if number is not None}
-    return Part(drive.drive, figures, FINDINGS[drive.answer], (), drive.reading, drive.bound, drive.path)

@@ -58,11 +58,8 @@ class HollowPromise:
         if not self.tests:
             return f"{name}: no test of it was selected"
         of = f" in {', '.join(self.suites)}" if self.suites else ""
-        return f"{name}{of}: {'its only test was not judged' if self.tests == 1 else self._none}"
-
-    @property
-    def _none(self) -> str:
-        return f"none of {self.tests:,} tests judged"
+        what = "its only test was not judged" if self.tests == 1 else f"none of {self.tests:,} tests judged"
+        return f"{name}{of}: {what}"
 
 
 @frozen

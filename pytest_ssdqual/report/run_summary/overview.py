@@ -112,8 +112,8 @@ def failed_drives(run: RunView) -> tuple[str, ...]:
 def _charge(guilty: int, alone: int) -> str:
     """Return of how many failed promises a drive is the cause, or else how many of its own it fails."""
     if guilty:
-        return f"cause of {guilty:,} failed {'promise' if guilty == 1 else 'promises'}"
-    return f"fails {alone:,} {'promise' if alone == 1 else 'promises'} of its own" if alone else ""
+        return f"cause of {counted(guilty, 'failed promise')}"
+    return f"fails {counted(alone, 'promise')} of its own" if alone else ""
 
 
 def _failed_alone(evidence: Iterable[Evidence]) -> dict[str, int]:

@@ -124,11 +124,10 @@ def _seconds(value: object) -> float:
 
 def _shown(argv: list[str]) -> list[str]:
     """Return the arguments without the scripts that wrap a command; the transcript has them."""
-    if argv[:2] != ["sh", "-c"] or len(argv) < 4:
-        return [_shortened(each, ARGUMENT_CHARACTERS) for each in argv]
-    if argv[3] == BOUND and (program := _bound(argv)):
-        return [_shortened(each, ARGUMENT_CHARACTERS) for each in program]
-    return [*argv[:2], *(_script_shortened(each) for each in argv[2:])]
+    is_script = argv[:2] == ["sh", "-c"] and len(argv) > 3
+    program = _bound(argv) if is_script and argv[3] == BOUND else []
+    shorten = _script_shortened if is_script and not program else _shortened
+    return list(map(shorten, program or argv))
 
 
 def _bound(argv: list[str]) -> list[str]:
@@ -146,10 +145,10 @@ def _script_shortened(argument: str) -> str:
     """Return the beginning of a script (also one for awk, perl or Python); shorten any other argument as usual."""
     if "\n" in argument:
         return _shortened(" ".join(argument.split()), SCRIPT_CHARACTERS)
-    return _shortened(argument, ARGUMENT_CHARACTERS)
+    return _shortened(argument)
 
 
-def _shortened(argument: str, most: int) -> str:
+def _shortened(argument: str, most: int = ARGUMENT_CHARACTERS) -> str:
     return argument if len(argument) <= most else f"{argument[:most]}…"
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 from pytest_ssdqual.report.view import subject
@@ -46,9 +47,7 @@ class Event:
     def _what(self) -> str:
         if not self.cells:
             return self.what
-        count = sum(self.cells.values())
-        cells = f"{count:,} {'cell' if count == 1 else 'cells'} of {len(self.cells):,}"
-        cells += f" {'workload' if len(self.cells) == 1 else 'workloads'}"
+        cells = f"{counted(self.cells.total(), 'cell')} of {counted(len(self.cells), 'workload')}"
         if not self.refreshed_s:
             return cells
         return f"{cells}, after {format_duration(self.refreshed_s)} of writes to the bare drives"

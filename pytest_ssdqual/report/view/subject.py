@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.measured.environment import LEVELS, EnvironmentRecord
-from pytest_ssdqual.qual.names import named
+from pytest_ssdqual.qual.names import counted, named
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.report.run_folder.manifest import HealthRecord, Manifest
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
@@ -141,7 +141,7 @@ def files(names: Sequence[tuple[str, int]]) -> Table:
     for name, size in names:
         folders.setdefault(name.rpartition("/")[0] or ".", []).append(size)
     rows: list[TableRow] = [
-        (f"{folder}/ ({len(sizes):,} {'file' if len(sizes) == 1 else 'files'})", format_capacity(sum(sizes)))
+        (f"{folder}/ ({counted(len(sizes), 'file')})", format_capacity(sum(sizes)))
         for folder, sizes in sorted(folders.items())
     ]
     listed = [(name, format_capacity(size)) for name, size in names if not name.startswith("transcript/")]

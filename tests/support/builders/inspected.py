@@ -10,7 +10,7 @@ from typing import Any
 from pytest_ssdqual.qual.inspection.checks import Answer, CheckedDrive
 from pytest_ssdqual.qual.inspection.verdict import InspectionVerdict
 from pytest_ssdqual.report.evidence.evidence import Evidence
-from pytest_ssdqual.report.evidence.health import of_inspection
+from pytest_ssdqual.report.evidence.inspection import of_inspection
 
 #: Log pages 81h and 06h as ``od`` prints them: never sanitized; no self-test was made (0Fh: entry not used).
 NEVER_SANITIZED = "255 255 0 0 0 0 0 0"

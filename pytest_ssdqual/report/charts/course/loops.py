@@ -90,7 +90,7 @@ def _conditioned(record: Record) -> TrackedFigure:
     allowed = (100 * strict_json.number(noted[name]) / average for name in ("range_allowed", "slope_allowed"))
     # The noted state is that of the least steady drive; the chart shows the mean of all.
     state = steady_state.judge(values, SteadyRule(window, *allowed))
-    drifts = [from_plain(DriftTest, drift) for drift in strict_json.table(facts.get("drift", {})).values()]
+    drifts = from_plain(dict[str, DriftTest], facts.get("drift", {})).values()
     worst = max(drifts, key=lambda drift: (not drift.settled, abs(drift.change_percent)), default=None)
     name = f"conditioning with {facts.get('workload')}"
     return TrackedFigure(str(facts.get("geometry")), name, tuple(values), state, drift=worst)
