@@ -58,6 +58,8 @@ class Job:
     #: That of the element in it at whose end the picture ends.
     until: str = ""
     most_px: int = 900
+    #: Shipped sheet of the drives' model.
+    sheet: str = SHEET
     #: Makes another page than that of the run: the words of ``ssdqual`` for the runs so far, oldest first.
     page: Callable[[Sequence[str]], Sequence[str]] | None = None
 
@@ -128,12 +130,17 @@ JOBS = {
         SLOW,
         until="section.verdict figcaption",
     ),
+    "publication": Job(
+        ("pytest", DEVICES, suite("intel_s3500"), "--ssd-arrays=raid5", "-k", "growth or parity"),
+        shown=FIGURE,
+        sheet="intel-dc-s3500-800gb",
+    ),
 }
 
 
 def execute(job: Job, folder: Path) -> str:
     """Run a job in its folder; return what it printed."""
-    variables = environment(SHEET, Situation("as published", ("fit",)), DRIVES)
+    variables = environment(job.sheet, Situation("as published", ("fit",)), DRIVES)
     done = subprocess.run(
         [sys.executable, "-m", *job.command, *SIMULATED, f"--rootdir={folder}"],
         cwd=folder, env=os.environ | variables | dict(job.variables), capture_output=True, text=True, check=False,

@@ -310,10 +310,11 @@ def ssd_health(request: pytest.FixtureRequest, _ssd_campaign: Campaign) -> Drive
 
 @pytest.fixture
 def ssd_self_test(request: pytest.FixtureRequest, _ssd_campaign: Campaign) -> DrivesHealth:
-    """The short self-tests of all drives, side by side; false if one failed.
+    """The self-tests of all drives, side by side; false if one failed.
 
-    Needs the mark ``ssd_array("drive")``; the test is ``assert ssd_self_test``. It comes before the fill;
-    ``@pytest.mark.parametrize("ssd_self_test", ["first", "last"], indirect=True)`` adds one after all other tests.
+    Needs the mark ``ssd_array("drive")``; the test is ``assert ssd_self_test``. It runs short ones before the fill;
+    ``@pytest.mark.parametrize("ssd_self_test", ["first", "last"], indirect=True)`` adds them after all other tests,
+    and with ``extended`` in the place of ``last`` the extended ones.
     """
     from pytest_ssdqual.plugin.judging import health
 

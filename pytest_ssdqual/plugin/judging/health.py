@@ -8,13 +8,14 @@ from itertools import chain
 
 import pytest
 
-from pytest_ssdqual.plugin.plan import applicability
+from pytest_ssdqual.plugin.plan import applicability, marks, order
 from pytest_ssdqual.plugin.session.resume import ResumedRun
 from pytest_ssdqual.plugin.stash import QUALIFICATION, keep_evidence
-from pytest_ssdqual.qual.inspection.record import SelfTest
+from pytest_ssdqual.qual.inspection.record import LONGEST_SELF_TEST_S, SelfTest
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats import wear
+from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.rig.campaign.campaign import Campaign
 from pytest_ssdqual.rig.drives import failed
@@ -25,6 +26,10 @@ from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
 #: Drives whose findings the sentence has; the evidence has all.
 NAMED = 3
+NO_EXTENDED = (
+    "{}: its short self-test only; of its extended one it does not say how long it takes, or more than "
+    f"{format_duration(LONGEST_SELF_TEST_S)}"
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -91,9 +96,10 @@ def _endurance(drive: Drive, failures: DriveFailures, spec: Spec) -> str:
 
 
 def self_test_of(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHealth:
-    """Run the short self-tests of all drives that have not failed, and record their results as evidence of the test.
+    """Run the self-tests of all drives that have not failed, and record their results as evidence of the test.
 
-    A self-test that failed in an earlier session of the run stays failed. Skips the test if no drive has a self-test.
+    They are extended ones if the fixture's parameter is ``extended``, where that does not take too long. A self-test
+    that failed in an earlier session of the run stays failed. Skips the test if no drive has a self-test.
     ``InvalidMeasurement`` if none failed, and the result of one is unknown; ``RigError`` as of
     ``HeldDrives.require_same``.
     """
@@ -102,21 +108,25 @@ def self_test_of(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHe
     if not drives:
         applicability.skip("no self-test: all drives have failed")
     setup.held.require_same()
-    results = self_test.run(setup.machine, drives, setup.progress)
+    is_extended = marks.parameters(request.node).get("ssd_self_test") == order.EXTENDED
+    tested = self_test.run(setup.machine, drives, setup.progress, extended=is_extended)
     setup.held.require_same()  # the results are by path
-    setup.logbook.note("self_test", results=results)
+    setup.logbook.note("self_test", results=tested.results, extended_s=tested.extended_s)
+    results = dict(tested.results)
     results |= dict.fromkeys(results.keys() & _failed_earlier(run.resumed), SelfTest.FAILED.value)
     if set(results.values()) <= {self_test.ABSENT}:
         applicability.skip(f"no self-test of {len(drives)} drives: {self_test.ABSENT}")
+    kinds = {serial: "extended" if serial in tested.extended_s else "short" for serial in results}
     findings = {
-        serial: ("its short self-test failed",) if result == SelfTest.FAILED else ()
+        serial: (f"its {kinds[serial]} self-test failed",) if result == SelfTest.FAILED else ()
         for serial, result in results.items()
         if result in (SelfTest.PASSED, SelfTest.FAILED)
     }
     others = {serial: result for serial, result in results.items() if serial not in findings}
     remarks = [f"self-test of {serial}: {result}" for serial, result in others.items()]
     remarks += [f"no self-test of {serial}, which failed" for serial in setup.failures.failed]
-    judged = DrivesHealth(findings, "short self-tests")
+    remarks += [NO_EXTENDED.format(serial) for serial in findings if is_extended and kinds[serial] == "short"]
+    judged = DrivesHealth(findings, "self-tests")
     if judged and set(others.values()) - {self_test.ABSENT}:
         raise InvalidMeasurement("; ".join(remarks))
     evidence = health.counted(

@@ -13,11 +13,13 @@ import pytest
 
 from pytest_ssdqual.plugin.plan import marks, needs
 from pytest_ssdqual.plugin.plan.needs import Need
+from pytest_ssdqual.qual.inspection.record import LONGEST_SELF_TEST_S
 from pytest_ssdqual.qual.raid import member_curve
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
+from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep, StepKind, on_fewest_arrays
@@ -62,6 +64,14 @@ STAGES = {
     StepKind.ERASURE: Stage.ERASED,
 }
 
+#: Parameters of the fixture ``ssd_self_test`` whose tests come after all measurements.
+EXTENDED = "extended"
+LAST_SELF_TESTS = ("last", EXTENDED)
+NO_TIME_OF_SELF_TESTS = (
+    "no time for the drives' extended self-tests, which take what the drives say "
+    f"(at most {format_duration(LONGEST_SELF_TEST_S)})"
+)
+
 
 def order(items: list[pytest.Item], *, of_drives: bool = False) -> None:
     """Sort hardware tests in place: each where the plan has the last step that it needs.
@@ -82,7 +92,7 @@ def order(items: list[pytest.Item], *, of_drives: bool = False) -> None:
             return (0,)
         if "ssd_health" in getattr(item, "fixturenames", ()):
             return (5,)
-        if marks.parameters(item).get("ssd_self_test") == "last":
+        if marks.parameters(item).get("ssd_self_test") in LAST_SELF_TESTS:
             return (4,)
         last = max((places[step] for step in _steps(need)), default=-1)
         if any(map(_is_search, _steps(need))):
@@ -90,6 +100,12 @@ def order(items: list[pytest.Item], *, of_drives: bool = False) -> None:
         return (2 if need.is_sweep else 1, last)
 
     items.sort(key=key)
+
+
+def unplanned(items: Iterable[pytest.Item]) -> tuple[str, ...]:
+    """Return what the tests do that takes time, and has no step of the plan."""
+    kinds = {marks.parameters(item).get("ssd_self_test") for item in items}
+    return (NO_TIME_OF_SELF_TESTS,) if EXTENDED in kinds else ()
 
 
 def plan(

@@ -23,6 +23,7 @@ from pytest_ssdqual.plugin.options.values import usage_error
 from pytest_ssdqual.plugin.plan import marks, needs, order, unpromised
 from pytest_ssdqual.plugin.session import attachments, resume
 from pytest_ssdqual.plugin.session import recorder as claims
+from pytest_ssdqual.plugin.session.folded import FoldedFailures
 from pytest_ssdqual.plugin.session.outcome import OutermostHooks
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.recorder import Recorder
@@ -106,6 +107,7 @@ def _folder(runs: Sequence[BayRun], fleet: FleetRun | None) -> Path | None:
 def _register_controller(config: pytest.Config, controller: SessionController) -> None:
     config.pluginmanager.register(controller, "ssdqual-controller")
     config.pluginmanager.register(SessionEnd(controller), "ssdqual-session-end")
+    config.pluginmanager.register(FoldedFailures(), "ssdqual-folded-failures")
     config.add_cleanup(controller.keep_status)  # after the next one
     config.add_cleanup(controller.close_late)
 

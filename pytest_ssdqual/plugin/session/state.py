@@ -26,6 +26,7 @@ from pytest_ssdqual.plugin.session import artefacts
 from pytest_ssdqual.plugin.session.artefacts import PageResult
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.stop import unless_lost
+from pytest_ssdqual.qual.measured.environment import SharedLinks
 from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.spec import protocol as protocols
 from pytest_ssdqual.qual.spec.claims import Claim
@@ -42,6 +43,7 @@ from pytest_ssdqual.rig.campaign.campaign import Campaign
 from pytest_ssdqual.rig.campaign.campaign_plan import CampaignPlan
 from pytest_ssdqual.rig.campaign.result_cache import ResultCache
 from pytest_ssdqual.rig.drives.failed import DriveFailures
+from pytest_ssdqual.rig.guard import shared_paths
 from pytest_ssdqual.rig.guard.cache_changes import WriteCaches
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.guard.lease import Note, Terms
@@ -67,6 +69,8 @@ class BayRun:
     manifest: Manifest | None = None
     #: The plan of the tests that will run.
     steps: Steps = ()
+    #: What takes time that the plan has not.
+    unplanned: tuple[str, ...] = ()
     #: The plan of the same tests by another protocol.
     steps_by: Callable[[Protocol], Steps] = lambda protocol: ()
     #: The tests without a limit.
@@ -147,6 +151,7 @@ class BayRun:
         self.steps_by = lambda protocol: order.plan(items, found.spec, protocol, deepest, members=members)
         self.steps = self.steps_by(found.protocol)
         self.asked = stopping.asked(items, self.unpromised.wanted)
+        self.unplanned = order.unplanned(items)
         past = found.resumed.past if found.resumed else None
         if found.budget_s is not None:
             self._keep_to(found.budget_s, past.spent_s if past else 0.0)
@@ -191,6 +196,7 @@ class BayRun:
         self.planned_s = printed.seconds
         return replace(
             printed,
+            assumptions=(*printed.assumptions, *self.unplanned),
             is_expected=found.expected is not None,
             unused=stopping.unused(self.declared, found.spec, found.sources),
             without_limit=self.unpromised.sentence,
@@ -272,10 +278,21 @@ class BayRun:
                 tails=stopping.tails(self.asked, found.spec),
             )
             self._rule(campaign)
+            self._note_shared_links(channel)
             stack.callback(self._health_after, channel, setup)
             stack.callback(unless_lost, campaign.close)
             stack.callback(self._note_unfinished, channel)
             yield campaign
+
+    def _note_shared_links(self, channel: Channel) -> None:
+        """Record the links that drives share; without them the report cannot say how much of these was used."""
+        try:
+            links = shared_paths.links(shared_paths.paths(channel, self.qualification.bay.drives))
+        except RigError as error:
+            if error.ends_run:
+                raise
+            return
+        self._journal.note("shared_links", **shallow(SharedLinks(links)))
 
     def _rule(self, campaign: Campaign) -> None:
         """Set what decides when steps of a campaign may begin and its measurements stop; the budget comes last."""

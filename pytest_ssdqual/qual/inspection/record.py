@@ -26,6 +26,10 @@ class Sanitizing(StrEnum):
     FAILED = "sanitize failed"
 
 
+#: Most of what a drive may say of its extended self-test for it to be run.
+LONGEST_SELF_TEST_S = 4 * 3600
+
+
 class SelfTest(StrEnum):
     """End of a drive's last self-test."""
 
@@ -106,6 +110,8 @@ class InspectionRecord:
     last_self_test: SelfTest | None = None
     #: False if the drive says that it has no self-tests, and so no log of them.
     has_self_tests: bool | None = None
+    #: How long its extended self-test takes, by the drive itself.
+    extended_self_test_s: int | None = None
     passed: bool | None = None
     #: Bits of NVMe's critical warning, in words; None if not reported.
     warnings: tuple[str, ...] | None = None

@@ -125,7 +125,8 @@ class ErasedDrive:
     @property
     def remarks(self) -> tuple[str, ...]:
         """Observations about methods that promise nothing."""
-        return (f"{self.name}: {self.method}; {self.evidence}",) if self.left or self.method == NONE else ()
+        is_remark = self.method == NONE or (self.left and not self.findings)
+        return (f"{self.name}: {self.method}; {self.evidence}",) if is_remark else ()
 
 
 @frozen

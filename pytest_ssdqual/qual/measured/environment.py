@@ -6,6 +6,7 @@ is one reading of the environment; there is one just before the process and one 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, replace
@@ -19,6 +20,8 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 LEVELS = "emergency", "alert", "critical", "error", "warning"
 #: A range of CPUs in the kernel's list format.
 RANGE = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?", re.ASCII)
+#: Fastest lane of each line code of PCIe, GT/s, and the share of user bits.
+LINE_CODES = (5, 8 / 10), (32, 128 / 130), (math.inf, 242 / 256)
 
 
 @frozen
@@ -66,6 +69,36 @@ class DriveLink:
         if self.kind == "SATA":
             return f"SATA {self.speed:g} Gb/s, at most {self.max_speed:g} Gb/s"
         return f"{self.kind} {self.speed:g} GT/s x{self.width}, at most {self.max_speed:g} GT/s x{self.max_width}"
+
+
+@frozen
+class SharedLink:
+    """The PCIe link of a switch or controller through which several drives reach their host."""
+
+    #: ``PCIe switch 0000:3b:00.0``.
+    name: str
+    #: Transfers per second of one lane, GT/s, and number of lanes, as negotiated.
+    speed: float
+    width: int
+    #: Serial numbers.
+    drives: tuple[str, ...]
+
+    @property
+    def bytes_per_s(self) -> float:
+        """What the link carries in one direction, packet headers included.
+
+        The share of user bits is that of the line code (PCI Express Base Specification): 8b/10b up to 5 GT/s, 128b/130b
+        up to 32, and 242 of 256 bytes of a flit.
+        """
+        code = next(share for most, share in LINE_CODES if self.speed <= most)
+        return self.speed * 1e9 / 8 * code * self.width
+
+
+@frozen
+class SharedLinks:
+    """``shared_links``: those of a run's drives."""
+
+    links: tuple[SharedLink, ...]
 
 
 @frozen

@@ -26,7 +26,7 @@ from pytest_ssdqual.report.drawing.plot import (
 )
 from pytest_ssdqual.report.drawing.scales import Places, Values, from_zero, is_wide
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
-from pytest_ssdqual.report.view.failures import members
+from pytest_ssdqual.report.view import witnesses
 from pytest_ssdqual.report.view.sections import shortened
 from pytest_ssdqual.report.view.tables import Table, label
 
@@ -109,7 +109,7 @@ def under_load(seen: ProcessEnvironment, culprits: Collection[str], of: str) -> 
     named = printable(", ".join(culprits), 60)
     title = f"{of}, member by member{named and f': {named} stands out'}"
     caption = "What the kernel counted at each drive while the array was measured; of equal drives all bars are equal."
-    table = members(seen) or Table((), ())
+    table = witnesses.members(seen) or Table((), ())
     return Chart(slug("members", of), title, caption, tuple(panels), table, height_in=3.4)
 
 

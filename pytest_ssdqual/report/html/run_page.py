@@ -18,7 +18,7 @@ from pytest_ssdqual.report.run_summary import write_caches
 from pytest_ssdqual.report.run_summary.causes import groups
 from pytest_ssdqual.report.run_summary.overview import error_rates, overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
-from pytest_ssdqual.report.view import commands, drive_history, promises, subject
+from pytest_ssdqual.report.view import commands, drive_history, promises, subject, witnesses
 from pytest_ssdqual.report.view.failures import Failure, failures, observed_with
 from pytest_ssdqual.report.view.sections import CONCLUDED
 
@@ -128,6 +128,7 @@ def text(story: RunReader) -> str:
         verdicts=[each for each in run.judged if each.about in CONCLUDED or each.claim == CLAIM],
         arrays=subject.arrays(story),
         history=drive_history.table(story),
+        links=witnesses.shared_links(story),
         environment=subject.environment_checks(story),
         kernel=subject.kernel_messages(story),
         files=subject.files(_files(story.folder)),

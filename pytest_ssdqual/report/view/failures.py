@@ -13,21 +13,14 @@ from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.measured.environment import (
-    DeviceQueue,
-    DrivePlacement,
-    EnvironmentRecord,
-    KernelLog,
-    ProcessEnvironment,
-)
+from pytest_ssdqual.qual.measured.environment import EnvironmentRecord, KernelLog, ProcessEnvironment
 from pytest_ssdqual.qual.measured.result_records import MeasuredRecord
 from pytest_ssdqual.qual.measured.run import RunRecord
-from pytest_ssdqual.qual.units import format_capacity, format_latency
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
-from pytest_ssdqual.report.view import commands
+from pytest_ssdqual.report.view import commands, witnesses
 from pytest_ssdqual.report.view.commands import Repeat, ShownCommand
-from pytest_ssdqual.report.view.tables import Table, TableRow, bounded
+from pytest_ssdqual.report.view.tables import Table
 from pytest_ssdqual.rig.observe.kernel_log import LINE_CHARACTERS
 
 #: Maximum number of lines of a verdict, over all its measurements.
@@ -36,13 +29,6 @@ MOST_LINES = 40
 MOST = 40
 #: Maximum number of commands (a sweep has one for each width) and raw files of a verdict.
 MOST_COMMANDS, MOST_FILES = 3, 24
-#: Rows of the table of members.
-MOST_MEMBERS = 64
-#: Columns of that table.
-COLUMNS = (
-    "Drive", "Reads", "Writes", "Read", "Written", "Temperature", "Mean wait", "Mean queue", "Busy", "Scheduler",
-    "NUMA node", "Interrupts on CPU",
-)  # fmt: skip
 #: Kinds of records of measurements.
 MEASURED = ("measured", "explored", "explored_longer", "confirmed")
 
@@ -131,7 +117,7 @@ def failures(story: RunReader, judged: Sequence[Judged], ran: Sequence[ShownComm
             repeat=commands.of(ran, [mentions.get(name) for name in raw[:MOST_COMMANDS]], drives),
             scripts=tuple(_scripts(story.folder, raw)),
             seen=run,
-            members=members(run) if run else None,
+            members=witnesses.members(run) if run else None,
             kernel=kernel_during(logs, raw),
             raw=raw[:MOST_FILES],
             more_raw=max(0, len(raw) - MOST_FILES),
@@ -163,43 +149,3 @@ def observed_with(story: RunReader, evidence: Evidence, drives: Sequence[str]) -
 def _runs(story: RunReader) -> Iterator[tuple[str, ProcessEnvironment]]:
     for measured in story.contents(MeasuredRecord, *MEASURED):
         yield from ((run.raw, run.seen) for run in measured.runs if run.seen)
-
-
-def members(seen: ProcessEnvironment) -> Table | None:
-    """Return the I/O at each member of an array, as the kernel counted it; None if it did not."""
-    rows = list(_members(seen))
-    title = "I/O at each member in the first measurement"
-    # A column of which nothing is known says nothing.
-    return bounded(COLUMNS, rows, title, MOST_MEMBERS, "records.jsonl has them").used() if rows else None
-
-
-def _members(seen: ProcessEnvironment) -> Iterator[TableRow]:
-    for drive in seen.drives:
-        if counted := drive.device.counted:
-            heat = drive.heat.temperature_c
-            yield (
-                drive.name,
-                f"{counted.reads:,}",
-                f"{counted.writes:,}",
-                format_capacity(counted.read_bytes),
-                format_capacity(counted.write_bytes),
-                "" if heat is None else f"{heat:g} °C",
-                *_queue(drive.queue),
-                *_place(drive.placement),
-            )
-
-
-def _queue(queue: DeviceQueue | None) -> tuple[str, str, str]:
-    """Return the mean wait of an I/O, the mean number outstanding and the busy share; empty if unknown."""
-    if queue is None or queue.wait_ns is None:
-        return "", "", ""
-    return format_latency(queue.wait_ns), f"{queue.mean_depth:.1f}", f"{queue.busy:.0%}"
-
-
-def _place(place: DrivePlacement | None) -> tuple[str, str, str]:
-    if place is None:
-        return "", "", ""
-    requests = "" if place.nr_requests is None else f", {place.nr_requests:,} requests"
-    node = "" if place.numa_node is None else str(place.numa_node)
-    cache = f", {place.write_cache}" if place.write_cache else ""
-    return f"{place.scheduler}{requests}{cache}" if place.scheduler else "", node, place.interrupt_cpus

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.frozen import frozen
+from pytest_ssdqual.qual.measured.environment import SharedLink
 from pytest_ssdqual.qual.names import listed
+from pytest_ssdqual.qual.numbers import decimal
 from pytest_ssdqual.rig.drives.topology import Drive, plain_name
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
@@ -40,6 +43,8 @@ CLASSES = {
 }
 #: NVMe: the function is the drive itself, which ``same_drives`` checks.
 NVME_CLASS = "0x0108"
+#: ``16.0 GT/s PCIe``; a function without a link has ``Unknown``.
+SPEED = re.compile(r"(\d{1,3}(?:\.\d+)?) GT/s", re.ASCII)
 #: A drive of its own slot has one for itself.
 ROOT_PORT = "PCIe root port"
 #: The most drives of a bay that a sentence names for one shared thing.
@@ -55,6 +60,8 @@ class Shared:
     name: str
     #: Boot id of the machine that ``name`` belongs to; empty if the name is unique in the world.
     machine: str = ""
+    #: Speed of a lane in GT/s and number of lanes of its PCIe link; None if it has none, or sysfs does not say.
+    link: tuple[float, int] | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
@@ -129,7 +136,26 @@ def _upwards(place: Sequence[str], attributes: Mapping[str, Mapping[str, list[st
     for number in range(len(functions) - 1, -1, -1):
         kind = _kind(number, len(functions), attributes.get(functions[number], {}).get("class", ()))
         if kind:
-            yield Shared(kind, functions[number], boot)
+            yield Shared(kind, functions[number], boot, _link(attributes.get(functions[number], {})))
+
+
+def _link(attributes: Mapping[str, Sequence[str]]) -> tuple[float, int] | None:
+    speed = SPEED.match(next(iter(attributes.get("speed", ())), ""))
+    width = decimal(next(iter(attributes.get("width", ())), None))
+    return (float(speed[1]), width) if speed and width else None
+
+
+def links(paths: Iterable[DrivePath]) -> tuple[SharedLink, ...]:
+    """Return the PCIe links that several of the drives share, without those of root ports: what is below has them."""
+    on: dict[Shared, list[str]] = {}
+    for path in paths:
+        for thing in dict.fromkeys(path.on):
+            on.setdefault(thing, []).append(path.drive.name)
+    return tuple(
+        SharedLink(str(thing), *thing.link, tuple(drives))
+        for thing, drives in on.items()
+        if thing.link and len(drives) > 1 and thing.kind != ROOT_PORT
+    )
 
 
 def _kind(number: int, count: int, classes: Sequence[str]) -> str:

@@ -137,6 +137,7 @@ def record(drive: Drive, answers: Mapping[str, str]) -> InspectionRecord:
         **fields,
         kind=kind,
         last_self_test=_last_self_test(smart, bytes_of(answers.get("self-test", "")) or ()),
+        extended_self_test_s=_extended_self_test_s(smart, answers),
         own_serial=_text(smart, "serial_number"),
         temperature_limit_c=None if warmth.limit_c is None else int(warmth.limit_c),
         activity=activity.of(
@@ -261,6 +262,20 @@ def _last_self_test(smart: object, nvme_log: Sequence[int]) -> SelfTest | None:
     if result in failures:
         return SelfTest.FAILED
     return SelfTest.ABORTED if result else SelfTest.PASSED
+
+
+def _extended_self_test_s(smart: object, answers: Mapping[str, str]) -> int | None:
+    """Return what the drive says of its extended self-test.
+
+    EDSTT of Identify Controller and ACS-4's SMART data are in minutes. smartctl knows the seconds of a SCSI drive that
+    has a log of self-tests.
+    """
+    minutes = first(
+        _any_whole(_json(answers.get("id-ctrl", "")), "edstt"),
+        whole(smart, "ata_smart_data", "self_test", "polling_minutes", "extended"),
+    )
+    seconds = whole(smart, "scsi_extended_self_test_seconds") if minutes is None else 60 * minutes
+    return seconds or None
 
 
 def _of_nvme(smart: object, answers: Mapping[str, str]) -> dict[str, Any]:

@@ -1,15 +1,18 @@
-"""Runs the short self-tests of drives, all at the same time, and waits for their ends.
+"""Runs the short or extended self-tests of drives, all at the same time, and waits for their ends.
 
-A self-test changes no data. It takes two minutes at most (NVM Express, ACS-4); some drives take longer.
+A self-test changes no data. A short one takes two minutes at most (NVM Express, ACS-4); some drives take longer. An
+extended one takes as long as the drive says (30 min of a P4510 of 15 TB, a day of a hard disk).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import field
 
-from pytest_ssdqual.qual.inspection.record import DriveKind, InspectionRecord
+from pytest_ssdqual.qual.frozen import frozen
+from pytest_ssdqual.qual.inspection.record import LONGEST_SELF_TEST_S, DriveKind, InspectionRecord
 from pytest_ssdqual.qual.safe_text import line
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.health import inspection
@@ -17,7 +20,8 @@ from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
 
 SCRIPT = scripts.text("self_test.sh")
-#: How long a self-test may take, how soon it has to be seen, and the pauses before and after that.
+#: How long a short self-test may take (an extended one also twice the drive's figure), how soon one has to be seen, and
+#: the pauses before and after that.
 LIMIT_S, BEGIN_S, SHORT_PAUSE_S, PAUSE_S = 900.0, 60.0, 2.0, 10.0
 DEADLINE_S = 300.0
 #: Of a drive without a self-test, or whose health the user gave up; and of those whose results smartctl does not show.
@@ -26,36 +30,67 @@ HIDDEN = "smartctl before 7.3 does not show the results of SAS drives"
 UNKNOWN, UNSEEN = "its result is unknown", "it was not seen to run"
 
 
-def run(machine: Machine, drives: Sequence[Drive], progress: Callable[[str, float], None]) -> dict[str, str]:
-    """Return by name how the short self-test of each drive ended: a ``SelfTest``, ``ABSENT``, or why it is unknown.
+@frozen
+class SelfTests:
+    """How the self-tests of drives ended."""
 
-    What runs longer than ``LIMIT_S`` is ended, and all that began if anything is raised. Requires the lease, and that
-    these are still the drives; ``RigError`` if the machine does not answer.
+    #: By name: a ``SelfTest``, ``ABSENT``, or why it is unknown.
+    results: Mapping[str, str]
+    #: Seconds of the extended self-test by the drive's own figure, by the names of the drives that ran it.
+    extended_s: Mapping[str, int] = field(default_factory=dict)
+
+
+def run(
+    machine: Machine, drives: Sequence[Drive], progress: Callable[[str, float], None], *, extended: bool = False
+) -> SelfTests:
+    """Run the self-tests of all drives.
+
+    With ``extended`` the extended one of each drive that states at most ``LONGEST_SELF_TEST_S`` for it. What runs
+    longer than its limit is ended, and all that began if anything is raised. Requires the lease, and that these are
+    still the drives; ``RigError`` if the machine does not answer.
     """
     records = inspection.read(machine, drives)
     prevented = {drive.name: _prevented(drive, records[drive.path][0]) for drive in drives}
     running = [drive for drive in drives if not prevented[drive.name]]
+    stated_s = {drive.name: records[drive.path][0].extended_self_test_s or 0 for drive in running if extended}
+    extended_s = {name: seconds for name, seconds in stated_s.items() if 0 < seconds <= LONGEST_SELF_TEST_S}
+    limits_s = {drive.name: LIMIT_S + 2 * extended_s.get(drive.name, 0) for drive in running}
     try:
-        refused = _command(machine, "begin", running)
+        refused = _begin(machine, running, extended_s)
         # A self-test that this run did not begin, because of which the drive refuses, is not ended.
         running = [drive for drive in running if not refused[drive.name]]
-        ends = _watched(machine, running, progress)
+        ends = _watched(machine, running, limits_s, progress)
     except BaseException:
         with suppress(RigError):
             _command(machine, "end", running)
         raise
     late = [drive for drive in running if drive.name not in ends]
     _command(machine, "end", late)
-    return prevented | refused | ends | {drive.name: f"it had not ended after {LIMIT_S:g} s" for drive in late}
+    too_late = {drive.name: f"it had not ended after {limits_s[drive.name]:g} s" for drive in late}
+    return SelfTests(prevented | refused | ends | too_late, extended_s)
 
 
-def _watched(machine: Machine, running: Sequence[Drive], progress: Callable[[str, float], None]) -> dict[str, str]:
+def _begin(machine: Machine, drives: Sequence[Drive], extended: Iterable[str]) -> dict[str, str]:
+    """Begin the self-tests; return by name why that was refused, empty for those that were not."""
+    long = [drive for drive in drives if drive.name in extended]
+    short = [drive for drive in drives if drive.name not in extended]
+    return _command(machine, "extended", long) | _command(machine, "short", short)
+
+
+def _watched(
+    machine: Machine,
+    drives: Sequence[Drive],
+    limits_s: Mapping[str, float],
+    progress: Callable[[str, float], None],
+) -> dict[str, str]:
     """Wait for the ends of self-tests that run; return by name how they ended, without those that run too long."""
     ends: dict[str, str] = {}
     seen: set[str] = set()
+    running = list(drives)
     began, waited_s = time.monotonic(), 0.0
-    while running and waited_s < LIMIT_S:
-        progress(f"short self-tests of {len(running)} drives", LIMIT_S - waited_s)
+    while running:
+        longest_s = max(limits_s[drive.name] for drive in running)
+        progress(f"self-tests of {len(running)} drives", longest_s - waited_s)
         time.sleep(SHORT_PAUSE_S if waited_s < BEGIN_S else PAUSE_S)
         waited_s = time.monotonic() - began
         records = inspection.read(machine, running)
@@ -67,7 +102,7 @@ def _watched(machine: Machine, running: Sequence[Drive], progress: Callable[[str
                 ends |= {drive.name: UNSEEN} if waited_s >= BEGIN_S else {}
             elif not record.activity and not record.unreadable:
                 ends[drive.name] = record.last_self_test or UNKNOWN
-        running = [drive for drive in running if drive.name not in ends]
+        running = [drive for drive in running if drive.name not in ends and waited_s < limits_s[drive.name]]
     return ends
 
 

@@ -1,6 +1,6 @@
-# Begins or ends the short self-test of drives. A self-test reads; it changes no data.
+# Begins or ends a self-test of drives. A self-test reads; it changes no data.
 #
-# Arguments: `begin` or `end`; of each drive its kernel name, its path, and smartctl's option -d.
+# Arguments: `short` or `extended` begin one, or `end`; of each drive its kernel name, its path, and smartctl's option -d.
 # Output: of each drive a line, which is empty, or what the tool said if it refused.
 # NVMe drives need nvme-cli, which the program requires of them.
 # Exit status: not used.
@@ -8,8 +8,11 @@
 # shellcheck shell=dash
 
 export LC_ALL=C
-nvme_code=1 smartctl_option='-t short'
-[ "$1" = begin ] || nvme_code=0xf smartctl_option=-X
+case $1 in
+short) nvme_code=1 smartctl_option='-t short' ;;
+extended) nvme_code=2 smartctl_option='-t long' ;;
+end) nvme_code=0xf smartctl_option=-X ;;
+esac
 shift
 while [ $# -gt 2 ]; do
     if [ "$1" != "${1#nvme}" ]; then

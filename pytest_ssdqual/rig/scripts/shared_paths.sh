@@ -21,7 +21,11 @@ above() {
     while [ "${p#/sys/devices/}" != "$p" ]; do
         n=${p##*/}
         case $n in
-        *:[0-9a-f][0-9a-f]:[0-9a-f][0-9a-f].[0-7]) tell "$n" "$p" class class ;;
+        *:[0-9a-f][0-9a-f]:[0-9a-f][0-9a-f].[0-7])
+            tell "$n" "$p" class class
+            tell "$n" "$p" current_link_speed speed
+            tell "$n" "$p" current_link_width width
+            ;;
         expander-*) tell "$n" "$p" "sas_device/$n/sas_address" sas ;;
         session[0-9]*) tell "$n" "$p" 'connection*/iscsi_connection/connection*/persistent_address' iscsi ;;
         nvme[0-9]*) tell "$n" "$p" transport transport; tell "$n" "$p" address address ;;

@@ -1,4 +1,4 @@
-"""Short self-tests of all drives before the fill and at the end."""
+"""Short self-tests of all drives before the fill, and extended ones at the end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from support.fakes.inner_session import Inner
 pytestmark = pytest.mark.slow
 
 ARGUMENTS = "--ssd-devices=/dev/nvme*", "--ssd-protocol=acceptance"
-FIRST, LAST = (f"test_drives_pass_their_self_tests[{when}]" for when in ("first", "last"))
+FIRST, LAST = (f"test_drives_pass_their_self_tests[{when}]" for when in ("first", "extended"))
 
 
 @pytest.fixture
@@ -21,6 +21,7 @@ def test_sound_drives_are_tested_before_the_fill_and_at_the_end(inner: Inner, su
     records = inner.records("purging", "self_test", "read_back")
     assert [record["kind"] for record in records] == ["self_test", "purging", "read_back", "self_test"]
     assert set(records[-1]["results"].values()) == {"passed"}
+    assert [set(record.get("extended_s", {}).values()) for record in (records[0], records[-1])] == [set(), {1800}]
     assert [record["claim"] for record in inner.records("verdict")] == [
         "self_test", "read_back", "self_test", "drive_health",
     ]  # fmt: skip
@@ -49,6 +50,33 @@ def test_the_end_of_a_self_test_decides(
     verdicts = [record["worst"] for record in inner.records("verdict") if record["claim"] == "self_test"]
     assert verdicts == ([] if failed_by is None else [failed_by])
     assert len(inner.records("self_test")[0]["results"]) == 4
+
+
+@pytest.mark.parametrize("minutes", ["0", "600"])
+def test_an_extended_self_test_that_does_not_fit_is_a_short_one(
+    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch, minutes: str
+) -> None:
+    monkeypatch.setenv("SIMULATED_SELF_TESTS", f"SSDQ0003={minutes}")
+    inner.run(*ARGUMENTS, suite, "-k", "extended or healthy")
+    (record,) = inner.records("self_test")
+    assert set(record["results"].values()) == {"passed"}
+    assert set(record["extended_s"]) == {"SSDQ0001", "SSDQ0002", "SSDQ0004"}
+    (verdict,) = (record for record in inner.records("verdict") if record["claim"] == "self_test")
+    assert [remark.partition(":")[0] for remark in verdict["remarks"]] == ["SSDQ0003"]
+
+
+def test_an_extended_self_test_has_twice_its_time(inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_SELF_TESTS", "SSDQ0003=endless")
+    result = inner.run(*ARGUMENTS, suite, "-k", "extended")
+    result.assert_outcomes(errors=1)
+    # Simulated drives have 100 s for a short one, and say that an extended one takes half an hour.
+    assert "3700 s" in inner.records("self_test")[0]["results"]["SSDQ0003"]
+
+
+def test_the_plan_says_that_it_has_no_time_for_extended_self_tests(inner: Inner, suite: str) -> None:
+    for tests, times in (("first", 0), ("extended", 1)):
+        text = inner.run(*ARGUMENTS, suite, "-k", f"{tests} or return", "--collect-only").stdout.str()
+        assert text.count("extended self-tests") == times
 
 
 def test_self_tests_alone_make_no_run_fit(inner: Inner, suite: str) -> None:

@@ -8,6 +8,10 @@ import pytest
 from support.builders.sheet import PRODUCT, promise
 from support.builders.suite import suite
 
+from pytest_ssdqual.qual.units import Unit, format_value
+from pytest_ssdqual.report.html import run_page
+from pytest_ssdqual.report.run_folder.reader import RunReader
+from pytest_ssdqual.report.view import witnesses
 from pytest_ssdqual.rig.observe import drive_failure
 
 if TYPE_CHECKING:
@@ -104,6 +108,18 @@ def test_half_of_the_drives_behind_their_own_switch_do_not_fail(inner: Inner, mo
     iops, even = judged(inner, rw="randwrite")
     assert cause(iops) == cause(even) == ("error", "path", list(map(serial, HALF)))
     assert "PCIe switch" in iops.message
+
+
+def test_how_much_of_a_shared_link_was_used_is_a_figure(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of four drives are behind a switch, so half of what all of them read goes over its link."""
+    monkeypatch.setenv("SIMULATED_SWITCHED", "nvme1n1 nvme2n1")
+    judged(inner, 4)
+    story = RunReader.read(inner.folder())
+    (row,) = witnesses.shared_links(story).rows
+    assert row[:4] == ("PCIe switch 0000:3b:00.0", "2", "16 GT/s × 16", "31.5 GB/s")
+    rates = [run["bytes_per_s"] for record in inner.records("measured", "member") for run in record["runs"]]
+    assert row[4] == format_value(max(rates) / 2, Unit.BYTES_PER_SECOND)
+    assert row[4] in run_page.text(story)
 
 
 def test_a_cause_needs_no_measurement_of_members(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,9 @@ from support.fakes.scripted import ScriptedMachine
 from support.shells import SHELLS, run_script
 from support.simulator import simulated_paths
 
+from pytest_ssdqual.qual.measured.environment import SharedLink
 from pytest_ssdqual.rig.drives.topology import Drive
-from pytest_ssdqual.rig.guard.shared_paths import SCRIPT, DrivePath, Shared, between, parse, paths, same_drives
+from pytest_ssdqual.rig.guard.shared_paths import SCRIPT, DrivePath, Shared, between, links, parse, paths, same_drives
 from pytest_ssdqual.rig.machine.machine import RigError
 
 BOOT = "0f2d7c9e-5d5e-4a44-9ae5-0d3ea31d7f06"
@@ -83,6 +84,9 @@ def machine(tmp_path: Path) -> Path:
     for function in devices.rglob("*:*.?"):
         found = [kind for end, kind in CLASSES.items() if function.name.endswith(end)]
         is_drive = (function / "nvme").is_dir()
+        is_switch = function.name.endswith("3b:00.0")
+        (function / "current_link_speed").write_text("8.0 GT/s PCIe\n" if is_switch else "Unknown\n")
+        (function / "current_link_width").write_text(f"{16 if is_switch else 0}\n")
         (function / "class").write_text(f"{'0x010802' if is_drive else found[0] if found else '0x060400'}\n")
         if is_drive:
             (controller,) = (function / "nvme").iterdir()
@@ -110,6 +114,14 @@ def test_the_script_finds_everything_in_any_shell(machine: Path, shell: str) -> 
     everywhere = {thing.kind for each in found for thing in each.on if not thing.machine}
     assert everywhere == {"SAS expander", "iSCSI target at", "NVMe-oF target at"}
     assert {thing.machine for each in found for thing in each.on} == {BOOT, ""}
+    (link,) = links(found)
+    assert (link.name, link.speed, link.width) == ("PCIe switch 0000:3b:00.0", 8.0, 16)
+    assert len(link.drives) == 4, "all behind it, also those behind another switch below it"
+
+
+@pytest.mark.parametrize(("speed", "lane"), [(2.5, 0.25e9), (5, 0.5e9), (8, 0.985e9), (16, 1.969e9), (64, 7.56e9)])
+def test_rate_of_a_lane(speed: float, lane: float) -> None:
+    assert SharedLink("PCIe switch", speed, 4, ("S1", "S2")).bytes_per_s == pytest.approx(4 * lane, rel=1e-3)
 
 
 def test_the_script_runs_on_this_computer() -> None:

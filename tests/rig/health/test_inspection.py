@@ -404,3 +404,21 @@ def test_a_hypervisors_drive_lacks_values_and_deviates_in_none() -> None:
     assert answers["wear"] is Answer.ABSENT
     real = replace(virtual, model="ACME 500")
     assert judged("wear", record(real, {"sysfs": ""})) is Answer.UNKNOWN
+
+
+@pytest.mark.parametrize(("minutes", "seconds"), [(30, 1800), (0, None), (None, None)])
+def test_duration_of_an_extended_self_test_of_nvme(minutes: int | None, seconds: int | None) -> None:
+    assert of("nvme", **{"id-ctrl": json.dumps({"edstt": minutes})}).extended_self_test_s == seconds
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "seconds"),
+    [
+        ("sata", {"ata_smart_data": {"self_test": {"polling_minutes": {"short": 2, "extended": 85}}}}, 5100),
+        ("sata", {"ata_smart_data": {"self_test": {"polling_minutes": {"short": 2}}}}, None),
+        ("sas", {"scsi_extended_self_test_seconds": 3600}, 3600),
+        ("sas", {}, None),
+    ],
+)
+def test_duration_of_an_extended_self_test(kind: str, answer: dict[str, object], seconds: int | None) -> None:
+    assert of_smart(kind, **answer).extended_self_test_s == seconds

@@ -70,7 +70,9 @@ def nvme(serial: str = "S1", model: str = "ACME 9000") -> dict[str, str]:
     }
     return {
         "smart": json.dumps(smart_of_nvme(serial, model)),
-        "id-ctrl": json.dumps({"oacs": 0x1E, "sanicap": 3, "tnvmcap": 480 * 10**9, "unvmcap": 0, "nn": 32}),
+        "id-ctrl": json.dumps(
+            {"oacs": 0x1E, "sanicap": 3, "tnvmcap": 480 * 10**9, "unvmcap": 0, "nn": 32, "edstt": 30}
+        ),
         "id-ns": json.dumps({"flbas": 0, "lbafs": [{"ms": 0, "ds": 9, "rp": 0}, {"ms": 8, "ds": 9, "rp": 0}]}),
         "sanitize": NEVER_SANITIZED,
         "self-test": NO_SELF_TEST,

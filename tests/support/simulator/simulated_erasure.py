@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from pytest_ssdqual.rig.purge.scan import PAGE_BYTES
+from support.simulator.pairs import pairs
 
 
 @dataclass
@@ -26,8 +27,7 @@ class Erasure:
 
     @classmethod
     def of_environment(cls) -> Erasure:
-        pairs = (each.split("=") for each in os.environ.get("SIMULATED_LEFT", "").split())
-        return cls(dict(pairs), os.environ.get("SIMULATED_PROMISE", "zeroes"))
+        return cls(pairs("SIMULATED_LEFT"), os.environ.get("SIMULATED_PROMISE", "zeroes"))
 
     def kinds(self, serials: Collection[str]) -> set[str]:
         """Return what is wrong with a device of these drives."""

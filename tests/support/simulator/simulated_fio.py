@@ -34,6 +34,7 @@ from pytest_ssdqual.rig.measure.session import Setup
 from support.builders import fio_documents
 from support.builders.strategies import fio_bucket
 from support.fakes.scripted import completed
+from support.simulator.pairs import pairs
 from support.simulator.published_drives import PublishedDrives
 from support.simulator.simulated_weakness import Weakness
 
@@ -365,8 +366,7 @@ class FioProcess:
 
 def share_of_settings(geometry: Geometry) -> float:
     """Factor of an array's rate by its settings of md: ``SIMULATED_SETTINGS="s256=0.6,t8=1.2"``."""
-    pairs = (each.partition("=") for each in os.environ.get("SIMULATED_SETTINGS", "").split(",") if each)
-    return {settings: float(share) for settings, _, share in pairs}.get(str(geometry.tuning).removeprefix("-"), 1.0)
+    return float(pairs("SIMULATED_SETTINGS").get(str(geometry.tuning).removeprefix("-"), 1))
 
 
 def law(geometry: Geometry, workload: Workload) -> float:
@@ -431,9 +431,8 @@ def beside(
 
     ``SIMULATED_STARVED`` is the share of that third, by serial: ``SSDQ0002=0.05``.
     """
-    pairs = (each.split("=") for each in os.environ.get("SIMULATED_STARVED", "").split())
-    starved = {serial: float(share) for serial, share in pairs}
-    shares = SHARED * starved.get(serial, 1.0), 1 - SHARED
+    starved = float(pairs("SIMULATED_STARVED").get(serial, 1))
+    shares = SHARED * starved, 1 - SHARED
     reads, writes = (
         interval(start_s, seconds, each, each.outstanding(geometry.width), law(geometry, each) * speed * share)
         for each, share in zip((replace(workload, beside=""), workload.writer), shares, strict=True)

@@ -5,7 +5,6 @@ A drive without power has a file ``off-SERIAL`` in the current directory, which 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.rig.machine.machine import Completed
 from support.builders import fio_documents
 from support.fakes.scripted import completed
+from support.simulator.pairs import pairs
 from support.simulator.simulated_fio import FioProcess, UnderWay, histogram
 
 UNIT = 4096
@@ -101,7 +101,7 @@ class Power:
 
     @classmethod
     def of_environment(cls) -> Power:
-        return cls(dict(each.split("=") for each in os.environ.get("SIMULATED_POWER", "").split()))
+        return cls(pairs("SIMULATED_POWER"))
 
     def fault(self, serial: str) -> str:
         """The fault of a drive whose power was cut already."""

@@ -75,6 +75,7 @@ from support.builders import inspected
 from support.fakes.bound_commands import bound_to, unbound
 from support.fakes.scripted import completed
 from support.simulator import simulated_fio, simulated_paths
+from support.simulator.pairs import pairs, pairs_of
 from support.simulator.published_drives import interface
 from support.simulator.simulated_array import SimulatedBody
 from support.simulator.simulated_caches import Caches
@@ -176,7 +177,7 @@ class Scene:
         ordinary = {"SIMULATED_DRIVES": os.environ.get("SIMULATED_DRIVES", "4")}
         given = os.environ.get if only == machine else ordinary.get
         slow, path = (
-            {serial: float(share) for serial, share in (each.split("=") for each in given(name, "").split(",") if each)}
+            {serial: float(share) for serial, share in pairs_of(given(name, "")).items()}
             for name in ("SIMULATED_SLOW", "SIMULATED_PATH")
         )
         sizes = given("SIMULATED_SIZES", "").split(",")
@@ -193,7 +194,7 @@ class Scene:
             noise=float(given("SIMULATED_NOISE", "0.01")),
             scatter=float(given("SIMULATED_SCATTER", "0.01")),
             dies_s=float(given("SIMULATED_DIES", "0")),
-            wrong=dict(each.split("=") for each in given("SIMULATED_WRONG", "").split()),
+            wrong=pairs_of(given("SIMULATED_WRONG", "")),
             missing=tuple(given("SIMULATED_MISSING", "").split()),
             unknown_option=given("SIMULATED_UNKNOWN_OPTION", ""),
             unidentified=given("SIMULATED_UNIDENTIFIED", ""),
@@ -254,8 +255,7 @@ class Counting:
 
 
 def silences_of_environment() -> dict[str, int]:
-    pairs = (each.split("=") for each in os.environ.get("SIMULATED_SILENT", "").split())
-    return {serial: int(number) for serial, number in pairs}
+    return {serial: int(number) for serial, number in pairs("SIMULATED_SILENT").items()}
 
 
 @dataclass

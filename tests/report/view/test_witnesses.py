@@ -16,7 +16,7 @@ from pytest_ssdqual.qual.measured.environment import (
     Traffic,
 )
 from pytest_ssdqual.report.html import page as pages
-from pytest_ssdqual.report.view import failures
+from pytest_ssdqual.report.view import witnesses
 
 SEEN = strategies.seen_drive("S1", Traffic(661, 1322, 86_638_592, 173_277_184), None)
 
@@ -24,7 +24,7 @@ SEEN = strategies.seen_drive("S1", Traffic(661, 1322, 86_638_592, 173_277_184), 
 def test_queue_and_placement_of_members() -> None:
     queue = DeviceQueue(66.1, 132.2, 3.25, 2e5, 4e5, 0.93)
     full = replace(SEEN, queue=queue, placement=DrivePlacement("none", 1023, 1, "0-3", "write back"))
-    found = failures.members(strategies.seen([full, replace(SEEN, name="S2")]))
+    found = witnesses.members(strategies.seen([full, replace(SEEN, name="S2")]))
     assert found
     first, second = (dict(zip(found.columns, row, strict=True)) for row in found.rows)
     assert (first["Mean queue"], first["Busy"]) == ("3.2", "93%")
@@ -34,7 +34,7 @@ def test_queue_and_placement_of_members() -> None:
 
 
 def test_a_column_of_which_nothing_is_known_is_left_out() -> None:
-    found = failures.members(strategies.seen([SEEN]))
+    found = witnesses.members(strategies.seen([SEEN]))
     assert found
     assert "Scheduler" not in found.columns
 

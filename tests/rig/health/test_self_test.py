@@ -1,0 +1,48 @@
+"""The script that begins and ends self-tests, with made-up tools."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from support.shells import SHELLS, run_script
+
+from pytest_ssdqual.rig.health import self_test
+
+DRIVES = "nvme0n1", "/dev/nvme0n1", "auto", "sdb", "/dev/sdb", "megaraid,4"
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Path:
+    """A folder with nvme-cli, which refuses with a status whose lowest bits are 0, and smartctl.
+
+    Both write down what they were given.
+    """
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name, ending in (("nvme", "echo NVMe status: busy; exit 8"), ("smartctl", "exit 64")):
+        tool = folder / name
+        tool.write_text(f'#!/bin/sh\necho {name} "$@" >>{tmp_path}/given\n{ending}\n')
+        tool.chmod(0o755)
+    return folder
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("what", "nvme_code", "smartctl_words"),
+    [("short", "1", "-t short"), ("extended", "2", "-t long"), ("end", "0xf", "-X")],
+)
+def test_each_kind_of_drive_gets_its_own_command(
+    tools: Path, shell: str, what: str, nvme_code: str, smartctl_words: str
+) -> None:
+    environment = {"PATH": f"{tools}:{os.environ['PATH']}"}
+    answers = run_script(shell, self_test.SCRIPT, "self-test", what, *DRIVES, env=environment)
+    assert (tools.parent / "given").read_text().splitlines() == [
+        f"nvme device-self-test /dev/nvme0n1 --self-test-code={nvme_code}",
+        f"smartctl -d megaraid,4 {smartctl_words} /dev/sdb",
+    ]
+    refused, accepted = answers.splitlines()
+    assert "exit status 1" in refused
+    assert "busy" in refused
+    assert not accepted.strip(), "bit 6 of smartctl's exit status is an old entry of the drive's log"
