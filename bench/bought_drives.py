@@ -165,7 +165,7 @@ def run(key: str, situation: Situation, drives: int, suites: Sequence[str]) -> E
         view = RunView.read(runs[-1])
     hours = re.split(r"\s{2,}", rows[-1].strip())[HOURS_CELL]
     slow_one = serials_of(drives)[SLOW_ONE]
-    outcomes = dict(Counter(each.evidence.outcome.value for each in view.judged))
+    outcomes = dict(Counter(each.outcome.value for each in view.judged))
     blamed = dict(Counter(blame(group, slow_one) for group in view.causes for _ in failed(group)))
     return Ending(key, situation.name, view.verdict.fitness.value, outcomes, blamed, hours, done.returncode)
 

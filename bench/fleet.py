@@ -33,7 +33,7 @@ from pathlib import Path
 from fleet_processes import Cores, ObservedProcesses, ProcessCost, memory_available_mib
 
 from pytest_ssdqual.report.fleet import folder as fleet
-from pytest_ssdqual.report.html import fleet_page
+from pytest_ssdqual.report.fleet import page_content
 from pytest_ssdqual.report.run_folder.reader import Record, read_records
 
 ROOT = Path(__file__).parents[1]
@@ -175,9 +175,9 @@ def _time_s(record: Record) -> float:
 
 def _page(run: Path) -> tuple[float, float]:
     """CPU seconds of writing the page and the summary, and the size of the page in kB; imports are not counted."""
-    fleet_page.write(run)
+    page_content.write(run)
     began_s = time.process_time()
-    path = fleet_page.write(run)
+    path = page_content.write(run)
     return time.process_time() - began_s, path.stat().st_size / 1000
 
 

@@ -319,10 +319,11 @@ def pytest_arguments(words: Sequence[str]) -> list[str]:
 def report(given: argparse.Namespace) -> None:
     """``ssdqual report RUN``."""
     from pytest_ssdqual.report.fleet import folder as fleet
-    from pytest_ssdqual.report.html import fleet_page, run_page
+    from pytest_ssdqual.report.fleet import page_content
+    from pytest_ssdqual.report.html import run_page
 
     folder = find_any(given.run, given.run_dir)
-    print(fleet_page.write(folder) if fleet.is_fleet(folder) else run_page.write(folder))
+    print(page_content.write(folder) if fleet.is_fleet(folder) else run_page.write(folder))
 
 
 def certificate(given: argparse.Namespace) -> None:
@@ -463,9 +464,8 @@ def merge(given: argparse.Namespace) -> None:
     """``ssdqual merge RUN… --into DIR``."""
     from pytest_ssdqual.report.ci import junit
     from pytest_ssdqual.report.fleet import merge as merging
-    from pytest_ssdqual.report.fleet import text
+    from pytest_ssdqual.report.fleet import page_content
     from pytest_ssdqual.report.fleet.view import FleetView
-    from pytest_ssdqual.report.html import fleet_page
 
     folders = [find_any(name, given.run_dir) for name in given.runs]
     names = [name.strip() for name in given.names.split(",")] if given.names else []
@@ -473,11 +473,11 @@ def merge(given: argparse.Namespace) -> None:
         merging.require_new(given.into)
         sources = merging.gather(folders)
         fleet = merging.merge(sources, given.into, names)
-    page, seen = fleet_page.write(fleet.path), FleetView.read(fleet.path)
+    page, seen = page_content.write(fleet.path), FleetView.read(fleet.path)
     if given.junitxml:
         given.junitxml.write_bytes(junit.text(fleet.path))
-    differing = [*text.differing(seen), *merging.left_out(sources)]
-    for line in [*differing, *text.summary_lines(seen, _width()), str(page)]:
+    differing = [*page_content.differing(seen), *merging.left_out(sources)]
+    for line in [*differing, *page_content.summary_lines(seen, _width()), str(page)]:
         print(safe_text.line(line, 10 * PLAIN_WIDTH))
 
 

@@ -23,7 +23,7 @@ from support.simulator.simulated_disks import Device, World
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.measured.judgeable import Subject
-from pytest_ssdqual.qual.progress_events import Looked
+from pytest_ssdqual.qual.progress_events import Begun, Looked
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
@@ -103,7 +103,7 @@ def test_log_lines_are_no_ci_commands(raw: str, width: int) -> None:
     log = Log()
     write_lines(log, [TextLine(part) for part in wrap(raw, width)])
     progress = Progress(log, terminal=False, fresh_line=lambda: None)
-    progress(raw, 5)
+    progress.take(Begun(raw, 5))
     progress.take(Looked(raw))
     with pytest.raises(RigError) as caught:
         raise RigError(raw)
@@ -122,7 +122,7 @@ def observed(raw: str) -> Evidence:
     estimate = Estimate(900, 889, 911, 5, Unit.IOPS)
     limit = Limit(Direction.AT_LEAST, 950, Unit.IOPS, raw)
     verdict = judge(Claim.STEADY_IOPS, subject, estimate, limit)
-    return replace(of_verdict(verdict), protocol=raw, worst=subject.drive, members=())
+    return replace(of_verdict(verdict), protocol=raw, acceptance=True, worst=subject.drive, members=())
 
 
 @fuzzed(60)

@@ -25,7 +25,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence import evidence
 from pytest_ssdqual.report.resume.rebuild_measurements import MOST_UNPACKED_TIMES, Forgotten, Shelf
 from pytest_ssdqual.report.resume.resume import NotResumable, Past, Present, Verdicts
-from pytest_ssdqual.report.run_folder.journal import SCHEMA, OtherSchema, read_checkpoint
+from pytest_ssdqual.report.run_folder.journal import SCHEMA, OtherSchema, read_checkpoint, read_document
 from pytest_ssdqual.report.run_folder.manifest import Manifest
 from pytest_ssdqual.report.run_folder.reader import RunReader, left_behind, read_records
 from pytest_ssdqual.rig.health.write_counters import Written
@@ -121,7 +121,7 @@ def test_records_read_one_by_one(folder: Path) -> None:
         (looped, partial(from_plain, Rounds)),
         (written, partial(from_plain, Written)),
         (verdict, evidence.of_facts),
-        (json.loads((folder / "manifest.json").read_text()), Manifest.from_record),
+        (json.loads((folder / "manifest.json").read_text()), partial(read_document, Manifest, Path("manifest.json"))),
     ]
     for record, read in readers:
         read(record)

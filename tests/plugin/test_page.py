@@ -32,7 +32,7 @@ META = ("--ssd-spec=meta/meta.toml", "meta")
 @pytest.fixture(autouse=True)
 def no_charts(monkeypatch: pytest.MonkeyPatch) -> None:
     """They take their time, and are tested where they are drawn."""
-    monkeypatch.setattr("pytest_ssdqual.report.html.run_page.draw", lambda story, failures: Drawn())
+    monkeypatch.setattr("pytest_ssdqual.report.html.run_page.draw", lambda story, failures: Drawn((), {}, {}, "", None))
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def make(
     verdict = judge(claim, Subject(geometries, (workload,)), estimate, limit)
     protocol = "snia" if acceptance else "quick"
     raw = (f"fio/{arrays.split()[0]}-{workload}-run.json.gz",)
-    return replace(of_verdict(verdict, figures=figures, raw=raw), protocol=protocol, acceptance=acceptance)
+    return replace(of_verdict(verdict), protocol=protocol, acceptance=acceptance, figures=figures, raw=raw)
 
 
 @pytest.fixture(scope="session")

@@ -34,11 +34,10 @@ from pytest_ssdqual.report.fleet import folder as folders
 from pytest_ssdqual.report.fleet.folder import FleetBay
 from pytest_ssdqual.report.run_folder.find import NoSuchRun, find_any
 from pytest_ssdqual.report.run_folder.journal import RECORDS, Journal, JournalError
-from pytest_ssdqual.report.run_folder.manifest import Manifest
+from pytest_ssdqual.report.run_folder.manifest import Manifest, WorsenedDrive
 from pytest_ssdqual.report.run_folder.reader import DECISIVE, RESUMED, WORSENED, RunReader, left_behind, read_records
-from pytest_ssdqual.report.run_folder.records import WorsenedDrive
+from pytest_ssdqual.report.run_summary.errors import unresolved
 from pytest_ssdqual.report.run_summary.run_view import OF_TESTS
-from pytest_ssdqual.report.run_summary.unresolved import unresolved
 from pytest_ssdqual.report.terminal import summary
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.guard import consent, refusals

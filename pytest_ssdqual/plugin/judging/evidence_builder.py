@@ -88,9 +88,8 @@ class EvidenceBuilder:
         """Return the evidence of a figure without a limit; of drives side by side that of the worst."""
         subject, estimate = worst(claim, found)
         at = [each for each, _ in found].index(subject)
-        seen = evidence.of_observation(
-            claim, subject, estimate, wider=multiplicity.of(lambda share: self.estimates(claim, judged, share)[at][1])
-        )
+        wider = multiplicity.of(lambda share: self.estimates(claim, judged, share)[at][1])
+        seen = evidence.of_observation(claim, subject, estimate, wider)
         alone = [Part(each.drive, _value(one), Finding.OBSERVED) for each, one in found if each.drive]
         return self._whole(seen, judged, alone, subject.drive)
 

@@ -21,7 +21,6 @@ from pytest_ssdqual.qual.integrity.read_back import ReadBack
 from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
 from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.report.evidence.integrity import of_power_cuts, of_read_back
 from pytest_ssdqual.rig.campaign.campaign import Campaign
@@ -115,12 +114,11 @@ def judge_erased(request: pytest.FixtureRequest, campaign: Campaign, geometry: G
     undecided = [drive.name for drive in members if drive.name not in findings]
     if judged and undecided:
         raise InvalidMeasurement(f"{kind} on {geometry}: nothing is decided about {', '.join(undecided)}")
-    wrong = tuple(drive.name for drive in members if findings.get(drive.name))
     evidence = health.counted(
         kind.value, str(geometry), health.LOAD, findings,
         sentence=repr(judged), remarks=tuple(remark for target in targets for remark in target.remarks),
         source="a drive keeps its promises about discarded and erased data (docs/integrity.md)",
-        cause=Cause(Culprit.DRIVE, 0.0, findings[wrong[0]][0], wrong) if wrong else None,
+        blames_drives=geometry.is_side_by_side,
     )  # fmt: skip
     keep_evidence(request.node, evidence)
     return judged

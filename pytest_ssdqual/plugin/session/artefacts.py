@@ -51,9 +51,9 @@ def write_all(folder: Path, settings: Settings, *, alone: bool) -> list[Artefact
 
 def write_of_fleet(folder: Path, *, page: bool) -> list[Artefact]:
     """Write the page of several bays, which writes ``summary.md`` too, and the summary to GitHub. Never raises."""
-    from pytest_ssdqual.report.html import fleet_page
+    from pytest_ssdqual.report.fleet import page_content
 
-    pages = [make_page(folder, fleet_page.write)] if page else []
+    pages = [make_page(folder, page_content.write)] if page else []
     is_summarised = any(not each.is_failed for each in pages)
     failed = "" if is_summarised else _complaint(markdown.NAME, partial(_summarise_fleet, folder))
     return [*pages, *_failed([failed or to_job(folder)])]
@@ -119,10 +119,10 @@ def make_page(folder: Path, write: Callable[[Path], Path]) -> Artefact:
 
 def side_by_side(folder: Path, width: int) -> list[str]:
     """Return the fleet summary for the terminal, or the reason of a failure. Never raises."""
-    from pytest_ssdqual.report.fleet import text
+    from pytest_ssdqual.report.fleet import page_content
     from pytest_ssdqual.report.fleet.view import FleetView
 
     try:
-        return text.summary_lines(FleetView.read(folder), width)
+        return page_content.summary_lines(FleetView.read(folder), width)
     except Exception as error:
         return [safe_text.line(f"the fleet summary could not be made ({type(error).__name__}: {error})", 300)]

@@ -24,7 +24,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.report.ci import fragments
+from pytest_ssdqual.report.ci import junit
 from pytest_ssdqual.report.drawing.plot import Chart
 from pytest_ssdqual.report.evidence.evidence import Evidence, carried_by
 from pytest_ssdqual.report.html.page import REPORT, svg_file
@@ -112,7 +112,7 @@ class Attachments:
         if cells:  # another plugin empties the cells to leave out the row
             text, complaints = "", list[str]()
             with _telling("pytest-html", complaints):
-                text = fragments.sentences(carried_by(report))
+                text = junit.sentences(carried_by(report))
             for complaint in complaints:
                 self.complaints.setdefault(report.nodeid, complaint)
             cells.insert(COLUMN, f'<td class="col-judged" style="min-width:24em">{text}</td>')
@@ -120,7 +120,7 @@ class Attachments:
     def _charts(self, test: str, evidence: Sequence[Evidence]) -> list[Chart]:
         if self.folder is None or self.explained >= MOST_EXPLAINED:
             return []
-        found = fragments.explained(self.folder, test, evidence)
+        found = junit.explained(self.folder, test, evidence)
         self.explained += bool(found)
         return found
 
@@ -138,7 +138,7 @@ def _to_html(test: AttachedTest, link: str) -> None:
     """Add extras to the report: a table, each chart as an image without scripts, and a link to the page."""
     from pytest_html import extras
 
-    found = [extras.html(fragments.tables(test.evidence))]
+    found = [extras.html(junit.tables(test.evidence))]
     for chart in test.charts:
         image = base64.b64encode(svg_file(chart.svg).encode()).decode()
         found.append(extras.svg(image, name=safe_text.line(chart.title)))
@@ -153,7 +153,7 @@ def _to_allure(test: AttachedTest) -> None:
     import allure
 
     kind, dynamic = allure.attachment_type, cast("Any", allure.dynamic)
-    dynamic.description_html(fragments.tables(test.evidence))
+    dynamic.description_html(junit.tables(test.evidence))
     dynamic.feature(*dict.fromkeys(_label(each.claim) for each in test.evidence))
     promised = any(each.is_promised for each in test.evidence)
     dynamic.severity(allure.severity_level.CRITICAL if promised else allure.severity_level.MINOR)

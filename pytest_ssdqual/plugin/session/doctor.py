@@ -29,8 +29,7 @@ from pytest_ssdqual.qual.spec import spec as specs
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.terminal.summary import LINE_CHARACTERS
-from pytest_ssdqual.report.view.document import Section, sentences, text_lines
-from pytest_ssdqual.report.view.tables import State, Table, TextLine
+from pytest_ssdqual.report.view.tables import Section, State, Table, TextLine, sentences, text_lines
 from pytest_ssdqual.rig.drives.survey import Drive, UnusablePattern
 from pytest_ssdqual.rig.fio import engine_limits, features
 from pytest_ssdqual.rig.fio.load import IO_URING, LIBAIO

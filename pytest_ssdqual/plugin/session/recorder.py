@@ -28,21 +28,19 @@ from pytest_ssdqual.qual.records import plain, shallow
 from pytest_ssdqual.qual.spec.claims import Claim, Scope
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.report.ci import junit
+from pytest_ssdqual.report.evidence import multiplicity
 from pytest_ssdqual.report.evidence.evidence import EXPECTED, Evidence, Finding
-from pytest_ssdqual.report.evidence.multiplicity import ClaimTally, properties, tally
+from pytest_ssdqual.report.evidence.multiplicity import FamilyRecord
 from pytest_ssdqual.report.run_folder.journal import JournalError
-from pytest_ssdqual.report.run_folder.manifest import JudgedTests
+from pytest_ssdqual.report.run_folder.manifest import JudgedTests, PlannedClaims, PlannedTests, WorsenedDrive
 from pytest_ssdqual.report.run_folder.reader import CLAIMS, PLANNED, STOPPED, WORSENED, Judged, RunReader
-from pytest_ssdqual.report.run_folder.records import PlannedClaims, PlannedTests, WorsenedDrive
 from pytest_ssdqual.report.run_summary import write_caches
 from pytest_ssdqual.report.run_summary.coverage import GROUPS, INAPPLICABLE
-from pytest_ssdqual.report.run_summary.errors import PASSED
+from pytest_ssdqual.report.run_summary.errors import PASSED, unresolved
 from pytest_ssdqual.report.run_summary.fitness import Fitness, PageVerdict
 from pytest_ssdqual.report.run_summary.run_view import KINDS, OF_TESTS, RunView
 from pytest_ssdqual.report.run_summary.time_budget import BudgetUse
-from pytest_ssdqual.report.run_summary.unresolved import unresolved
 from pytest_ssdqual.report.terminal import summary
-from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep
 from pytest_ssdqual.rig.machine.machine import utc_now
 
@@ -142,7 +140,7 @@ class Recorder:
         #: Ids of tests of which a phase or a subtest failed, and of those with a failed promise that none expects.
         self._failed: dict[str, None] = {}
         self._broken: dict[str, None] = {}
-        self.tally: ClaimTally | None = None
+        self.tally: FamilyRecord | None = None
         #: Verdict of the run over all sessions; None before its end, and without a run folder.
         self.view: RunView | None = None
         #: Why the run folder is incomplete; empty if it is complete.
@@ -160,7 +158,7 @@ class Recorder:
             self.evidence.append((report.nodeid, each))
             is_expected = each.outcome is Finding.FAIL and getattr(report, IS_EXPECTED, False)
             record = {"test": report.nodeid, **plain(each), **({EXPECTED: True} if is_expected else {})}
-            judged = Judged(report.nodeid, "", each, is_expected)
+            judged = Judged.of(report.nodeid, each, is_expected=is_expected)
             self._subjects.add(judged.subject)
             if each.outcome is Finding.FAIL and not is_expected:
                 self._broken[report.nodeid] = None
@@ -253,17 +251,16 @@ class Recorder:
                 self._add(budget.facts() if budget else ())
                 self._add([("write_cache", caches)] if caches else ())
         of_all = replace(self.run.family, claims=planned or self.run.claims)
-        self.tally = tally(self.evidence, of_all, run.protocol.verdict.confidence, run.protocol.name)
+        self.tally = multiplicity.tally(self.evidence, of_all, run.protocol.verdict.confidence)
         if manifest := self.run.manifest:
             judged = JudgedTests(**self._gate.to_record(run.name), not_run=len(not_run))
-            family = self.tally.to_record() if self.tally else manifest.family
-            self.run.manifest = replace(manifest, family=family, judged=judged)
+            self.run.manifest = replace(manifest, family=self.tally or manifest.family, judged=judged)
         if story and self.run.manifest:
             self.view = RunView.of(replace(story, manifest=self.run.manifest.closed(utc_now(), status)))
             self._close_gate_unless_fit(self.view.verdict)
             self._add(self.view.verdict.properties)
         if self.tally:
-            self._add(properties(self.tally))
+            self._add(multiplicity.properties(self.tally))
 
     def _not_run(self, story: RunReader) -> tuple[str, ...]:
         """Return the planned tests of all sessions that have no result in any."""
@@ -291,7 +288,7 @@ class Recorder:
         if any(record.facts.get("failed") for record in story.of(ATTRIBUTED)):
             return
         for record in story.of(*STOPPED):
-            objections = subject.texts(record.facts.get("objections"))
+            objections = record.fact("objections", tuple[str, ...], ())
             if degraded := next((each for each in objections if each.startswith("degraded")), ""):
                 self._close(f"an array was {degraded} when it was stopped, which no test reported")
 
@@ -383,7 +380,7 @@ class Recorder:
         summary.write_table(
             reporter,
             [each for _, each in self.evidence],
-            self.tally,
+            multiplicity.lines(self.tally, run.qualification.protocol.name) if self.tally else (),
             width=columns(reporter),
             verbosity=self._config.get_verbosity(),
             run_folder=folder,

@@ -34,8 +34,7 @@ from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
 from pytest_ssdqual.report.fleet.folder import called
 from pytest_ssdqual.report.run_folder.journal import Journal, JournalError
-from pytest_ssdqual.report.run_folder.manifest import Manifest, keep_health
-from pytest_ssdqual.report.run_folder.records import WorsenedDrive
+from pytest_ssdqual.report.run_folder.manifest import Manifest, WorsenedDrive, keep_health
 from pytest_ssdqual.report.terminal.plan import PrintedPlan
 from pytest_ssdqual.report.terminal.progress import PLAIN_PERIOD_S
 from pytest_ssdqual.rig.campaign.campaign import Campaign

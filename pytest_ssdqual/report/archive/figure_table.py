@@ -13,8 +13,7 @@ from datetime import datetime
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.spec.claims import Claim, Direction
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figures, Part
-from pytest_ssdqual.report.evidence.inspection import PREFIX, is_inspection
+from pytest_ssdqual.report.evidence.evidence import INSPECTED, About, Evidence, Figures, Part
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.run_summary.run_view import RunView, shown
 
@@ -102,17 +101,16 @@ def rows(runs: Iterable[RunView]) -> Iterator[FigureRow]:
         for judged in run.judged:
             whole = _whole(run, judged)
             yield whole
-            yield from _beside(whole, judged.evidence.figures)
-            for part in judged.evidence.members:
+            yield from _beside(whole, judged.figures)
+            for part in judged.members:
                 model, firmware = known.get(part.name, (whole.model, whole.firmware))
                 drive = replace(whole, drive=part.name, path=part.path, model=model, firmware=firmware)
-                yield from _parts(drive, judged.evidence, part, "drive")
-            for part in judged.evidence.points:
-                yield from _parts(replace(whole, workload=part.name), judged.evidence, part, "point")
+                yield from _parts(drive, judged, part, "drive")
+            for part in judged.points:
+                yield from _parts(replace(whole, workload=part.name), judged, part, "point")
 
 
-def _whole(run: RunView, judged: Judged) -> FigureRow:
-    found = judged.evidence
+def _whole(run: RunView, found: Judged) -> FigureRow:
     return FigureRow(
         run=run.name,
         started=run.started,
@@ -123,14 +121,14 @@ def _whole(run: RunView, judged: Judged) -> FigureRow:
         protocol=found.protocol,
         acceptance=found.acceptance,
         spec=run.document("spec"),
-        test=judged.test,
+        test=found.test,
         claim=found.claim,
         about=found.about.value,
         group_name=found.group,
         geometry=" ".join(found.geometries),
         workload=" ".join(found.workloads),
         part="whole",
-        figure="deviating_drives" if is_inspection(found) else found.claim,
+        figure="deviating_drives" if found.is_inspection else found.claim,
         drive=found.worst,
         path="",
         value=found.value,
@@ -176,8 +174,8 @@ def _of_parts(row: FigureRow, whole: Evidence, part: Part) -> tuple[str, str, st
     if whole.about is About.LOT and whole.group in set(Claim):
         claim = Claim(whole.group)
         return claim.value, (whole.unit_of_parts or claim.unit).value, claim.direction.value, None
-    if is_inspection(whole):
-        name = whole.claim.removeprefix(PREFIX)
+    if whole.is_inspection:
+        name = whole.claim.removeprefix(INSPECTED)
         return name, UNITS.get(name, ""), DIRECTIONS.get(part.bound[:1], ""), None
     return whole.claim, whole.unit.value, row.direction, whole.limit
 

@@ -6,10 +6,12 @@ with an apostrophe; in a workbook it is a cell of type string, which no spreadsh
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple
 from datetime import datetime
 from pathlib import Path
@@ -17,10 +19,13 @@ from typing import Any, get_type_hints
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.archive.figure_table import COLUMNS, FigureRow
-from pytest_ssdqual.report.view.csv_table import CELL_CHARACTERS, csv_text
 
 #: Rows of a worksheet below its head.
 MOST_SHEET_ROWS = 1_048_575
+#: Characters of a cell of a CSV file, as of a workbook: the serial numbers of a whole rack are one cell.
+CELL_CHARACTERS = 32_000
+#: Characters that begin a formula in spreadsheets, also after blanks and as full-width characters.
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 #: Types of DuckDB by those of the fields, of which None is also allowed.
 SQL_TYPES = {"str": "VARCHAR", "float": "DOUBLE", "int": "BIGINT", "bool": "BOOLEAN", "datetime": "TIMESTAMPTZ"}
 
@@ -97,3 +102,30 @@ def _plain(value: Any) -> Any:  # noqa: ANN401
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def csv_text(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    """Return CSV as in RFC 4180 with line feeds; no cell is a formula to a spreadsheet."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([_cell(each) for each in line] for line in lines)
+    return out.getvalue()
+
+
+def csv_of_records(columns: Sequence[str], records: Iterable[Mapping[str, object]]) -> str:
+    """Return a row for each record."""
+    return csv_text(columns, ([record[name] for name in columns] for record in records))
+
+
+def _cell(value: object) -> str:
+    """Return a number as it is; text that a spreadsheet would evaluate gets an apostrophe."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value) if math.isfinite(value) else ""
+    if value is None:
+        return ""
+    text = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    text = safe_text.line(text, CELL_CHARACTERS)
+    return f"'{text}" if text.lstrip(" '\"").startswith(FORMULA) else text

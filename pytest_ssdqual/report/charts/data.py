@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from operator import attrgetter
@@ -47,7 +47,7 @@ class NotedMeasurement:
     iops: float
     runs: tuple[RunRecord, ...]
     #: If the runs are cells of visits.
-    visited: Visited | None = None
+    visited: Visited | None
 
     @property
     def drives(self) -> int:
@@ -86,61 +86,63 @@ class Notes:
     """Measurements and verdicts of a run. ``cached_property`` needs a ``__dict__``, hence no slots."""
 
     story: RunReader
-    measured: tuple[NotedMeasurement, ...]
     judged: tuple[Judged, ...]
-    _by_place: Mapping[tuple[str, str], NotedMeasurement] = field(default_factory=dict)
+    #: By array and workload.
+    by_place: Mapping[tuple[str, str], NotedMeasurement]
 
     @classmethod
     def of(cls, story: RunReader) -> Notes:
         """Return all measurements and verdicts."""
-        return cls._made(story, _recorded(story), story.judged)
-
-    @classmethod
-    def about(cls, story: RunReader, judged: Judged) -> Notes:
-        """Return those of one verdict only, as a page of many failures needs them for each."""
-        arrays, workloads = judged.evidence.geometries, judged.evidence.workloads
-        noted = (each for each in _recorded(story) if str(each.geometry) in arrays and str(each.workload) in workloads)
-        return cls._made(story, noted, (judged,))
-
-    @classmethod
-    def _made(cls, story: RunReader, noted: Iterable[NotedMeasurement], judged: tuple[Judged, ...]) -> Notes:
         # Of a measurement that was made again the last counts, as its verdict does.
-        last = {(str(each.geometry), str(each.workload)): each for each in noted}
-        return cls(story, tuple(last.values()), judged, last)
+        noted = {(str(each.geometry), str(each.workload)): each for each in _recorded(story)}
+        return cls(story, story.judged, noted)
+
+    def about(self, judged: Judged) -> Notes:
+        """Return those of one verdict only."""
+        noted = {
+            (geometry, workload): each
+            for (geometry, workload), each in self.by_place.items()
+            if geometry in judged.geometries and workload in judged.workloads
+        }
+        return replace(self, judged=(judged,), by_place=noted)
+
+    @property
+    def measured(self) -> tuple[NotedMeasurement, ...]:
+        return tuple(self.by_place.values())
 
     def at(self, geometry: str, workload: str) -> NotedMeasurement | None:
-        return self._by_place.get((geometry, workload))
+        return self.by_place.get((geometry, workload))
 
-    def verdicts(self, claim: str, geometry: str, workload: str) -> tuple[Judged, ...]:
+    def verdicts(self, claim: str, geometry: str, workload: str) -> tuple[Evidence, ...]:
         """Return the verdicts on a workload on an array under this claim."""
         return self._single.get((claim, geometry, workload), ())
 
     def verdict(self, claim: str, geometry: str, workload: str) -> Evidence | None:
         """Return the verdict; of several the one with a limit."""
-        found = sorted(self.verdicts(claim, geometry, workload), key=lambda each: not each.evidence.is_promised)
-        return found[0].evidence if found else None
+        found = sorted(self.verdicts(claim, geometry, workload), key=lambda each: not each.is_promised)
+        return found[0] if found else None
 
     @cached_property
-    def _single(self) -> dict[tuple[str, str, str], tuple[Judged, ...]]:
-        found: dict[tuple[str, str, str], tuple[Judged, ...]] = {}
+    def _single(self) -> dict[tuple[str, str, str], tuple[Evidence, ...]]:
+        found: dict[tuple[str, str, str], tuple[Evidence, ...]] = {}
         for each in self.judged:
-            if len(each.evidence.geometries) == len(each.evidence.workloads) == 1:
-                place = (each.evidence.claim, each.evidence.geometries[0], each.evidence.workloads[0])
+            if len(each.geometries) == len(each.workloads) == 1:
+                place = (each.claim, each.geometry, each.workload)
                 found[place] = (*found.get(place, ()), each)
         return found
 
     def of_claims(self, *claims: str) -> Iterator[Judged]:
         """Return all verdicts and observations of these claims, in order."""
-        return (each for each in self.judged if each.evidence.claim in claims)
+        return (each for each in self.judged if each.claim in claims)
 
     def within(self, cells: Sequence[NotedMeasurement], *claims: str) -> list[Evidence]:
         """Return the verdicts of these claims that are on these measurements only."""
         workloads = {str(cell.workload) for cell in cells}
         arrays = {str(cell.geometry) for cell in cells}
         return [
-            judged.evidence
-            for judged in self.of_claims(*claims)
-            if workloads.issuperset(judged.evidence.workloads) and arrays.issuperset(judged.evidence.geometries)
+            evidence
+            for evidence in self.of_claims(*claims)
+            if workloads.issuperset(evidence.workloads) and arrays.issuperset(evidence.geometries)
         ]
 
 

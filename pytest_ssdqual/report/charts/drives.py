@@ -9,7 +9,7 @@ from pytest_ssdqual.qual.measured.environment import ProcessEnvironment
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.drawing.chart import printable, sentence, slug
-from pytest_ssdqual.report.drawing.palette import INK
+from pytest_ssdqual.report.drawing.figure import INK
 from pytest_ssdqual.report.drawing.plot import (
     DOTTED,
     AnyMark,
@@ -26,7 +26,6 @@ from pytest_ssdqual.report.drawing.plot import (
 )
 from pytest_ssdqual.report.drawing.scales import Places, Values, from_zero, is_wide
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
-from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.view import witnesses
 from pytest_ssdqual.report.view.sections import shortened
 from pytest_ssdqual.report.view.tables import Table, label
@@ -65,9 +64,8 @@ def _lot_unit(evidence: Evidence) -> Unit:
     return evidence.unit_of_parts or (Claim(evidence.group).unit if evidence.group in set(Claim) else Unit.COUNT)
 
 
-def chart(judged: Judged) -> Chart | None:
+def chart(evidence: Evidence) -> Chart | None:
     """Draw one bar for each drive; None if fewer than two have a figure."""
-    evidence = judged.evidence
     figures = [(part, figure) for part in evidence.members if (figure := figure_of(evidence, part)) is not None]
     if len(figures) < 2:
         return None
@@ -92,7 +90,7 @@ def chart(judged: Judged) -> Chart | None:
         f"{f': {printable(evidence.worst, 30)} stands out' if is_broken else ''}"
     )
     key, columns = slug("drives", evidence.claim, *evidence.geometries, *evidence.workloads), ("drive", axis, "outcome")
-    return Chart(key, title, sentence(evidence.sentence), panel, table_of(columns, panel), evidence.geometries[0], 2.9)
+    return Chart(key, title, sentence(evidence.sentence), panel, table_of(columns, panel), evidence.geometry, 2.9)
 
 
 def under_load(seen: ProcessEnvironment, culprits: Collection[str], of: str) -> Chart | None:

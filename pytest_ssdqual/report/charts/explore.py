@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual.explore.dimensions import Space
@@ -14,17 +12,19 @@ from pytest_ssdqual.qual.units import Unit, format_duration
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts.data import Notes
 from pytest_ssdqual.report.drawing.chart import MOST_ROWS, printable, sentence, slug
-from pytest_ssdqual.report.drawing.palette import INK, LIMIT, colour
+from pytest_ssdqual.report.drawing.figure import INK, LIMIT, colour
 from pytest_ssdqual.report.drawing.plot import AnyMark, Chart, Line, Panel, Point, Style, level
 from pytest_ssdqual.report.drawing.scales import Seconds, Values
-from pytest_ssdqual.report.evidence.evidence import About, Finding
-from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
+from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+#: See ``Space.complexity``.
+Simplicity = tuple[int, int, tuple[int, ...]]
 #: Reason for a probe.
 DRAWN, KNOWN, TRIED, SHORTER = "drawn", "known from an earlier run", "simpler candidate", "simpler, fails too"
 
@@ -50,7 +50,7 @@ class Tried:
 class Searched:
     """One search."""
 
-    judged: Judged
+    evidence: Evidence
     tried: tuple[Tried, ...]
     #: Outcome of each workload that was measured again.
     suspects: Mapping[str, str]
@@ -59,73 +59,67 @@ class Searched:
 def searched(notes: Notes) -> Iterator[Searched]:
     """Yield every judged search."""
     for each in notes.judged:
-        if each.evidence.about is About.SEARCH and (found := of_search(notes.story, each)):
+        if each.about is About.SEARCH and (found := of_search(notes.story, each)):
             yield found
 
 
-def of_search(story: RunReader, judged: Judged) -> Searched | None:
+def of_search(story: RunReader, evidence: Evidence) -> Searched | None:
     """Return the search of a verdict; None if it has no probe."""
-    points = judged.evidence.points
-    if not points:
+    if not evidence.points:
         return None
-    found = _record(story, judged)
+    found = _record(story, evidence)
     probes = {probe.workload: probe for probe in found.probed} if found else {}
-    known = found.began_with if found else ()
-    ends = accumulate(max(point.figures.get("seconds") or 0.0, 0.0) for point in points)
-    order = _Order.of(found.plain if found else "")
-    tried = []
-    for point, at_s in zip(points, ends, strict=True):
-        probe = probes.get(point.name)
+    known, suspects = (found.began_with, found.suspects) if found else ((), ())
+    space = _space(found.plain) if found else None
+    at_s, tried = 0.0, []
+    # Of the simplest failed probe so far.
+    least: Simplicity | None = None
+    for point in evidence.points:
+        at_s += max(point.figures.get("seconds") or 0.0, 0.0)
+        probe, is_broken = probes.get(point.name), point.outcome is Finding.FAIL
         sentence = (probe.verdict or "; ".join(probe.trouble)) if probe else ""
-        step = order.step(point.name, is_known=point.name in known, is_broken=point.outcome is Finding.FAIL)
-        margin, departures = point.figures.get("margin_percent"), order.departures(point.name)
+        simplicity, departures = _place(space, point.name)
+        is_simpler = simplicity is not None and least is not None and simplicity < least
+        step = _step(is_known=point.name in known, is_simpler=is_simpler, is_broken=is_broken)
+        if is_broken and (least is None or is_simpler):
+            least = simplicity
+        margin = point.figures.get("margin_percent")
         tried.append(Tried(point.name, at_s, margin, point.outcome, step, departures, sentence))
-    return Searched(judged, tuple(tried), dict(map(_outcome, found.suspects if found else ())))
+    return Searched(evidence, tuple(tried), dict(map(_outcome, suspects)))
 
 
-@dataclass(slots=True)
-class _Order:
-    """Order of workloads by simplicity, as far as the dimensions of the search are known."""
-
-    space: Space | None
-    #: Complexity of the simplest failed probe so far.
-    least: tuple[int, int, tuple[int, ...]] | None = None
-
-    @classmethod
-    def of(cls, plain: str) -> _Order:
-        try:
-            return cls(Space.of(Workload.parse(plain)))
-        except ValueError:
-            return cls(None)
-
-    def departures(self, name: str) -> tuple[str, ...] | None:
-        try:
-            return self.space.departures(Workload.parse(name)) if self.space else None
-        except ValueError:
-            return None
-
-    def step(self, name: str, *, is_known: bool, is_broken: bool) -> str:
-        """Return the reason for a probe; ``DRAWN`` for a name that cannot be parsed."""
-        try:
-            here = self.space.complexity(Workload.parse(name)) if self.space else None
-        except ValueError:
-            here = None
-        is_simpler = here is not None and self.least is not None and here < self.least
-        if here is not None and is_broken and (self.least is None or is_simpler):
-            self.least = here
-        if is_known:
-            return KNOWN
-        if not is_simpler:
-            return DRAWN
-        return SHORTER if is_broken else TRIED
+def _space(plain: str) -> Space | None:
+    """Return the workloads around the plainest one; None if they are unknown."""
+    try:
+        return Space.of(Workload.parse(plain))
+    except ValueError:
+        return None
 
 
-def _record(story: RunReader, judged: Judged) -> SearchRecord | None:
+def _place(space: Space | None, name: str) -> tuple[Simplicity | None, tuple[str, ...] | None]:
+    """Return how simple a workload is, and its departures from the plainest one; None if they are unknown."""
+    try:
+        workload = Workload.parse(name)
+        return (space.complexity(workload), space.departures(workload)) if space else (None, None)
+    except ValueError:
+        return None, None
+
+
+def _step(*, is_known: bool, is_simpler: bool, is_broken: bool) -> str:
+    """Return the reason for a probe; ``DRAWN`` for one of which nothing is known."""
+    if is_known:
+        return KNOWN
+    if not is_simpler:
+        return DRAWN
+    return SHORTER if is_broken else TRIED
+
+
+def _record(story: RunReader, evidence: Evidence) -> SearchRecord | None:
     """Return the last search with the same workloads."""
-    names = [point.name for point in judged.evidence.points]
+    names = [point.name for point in evidence.points]
     found = None
     for search in story.contents(SearchRecord, "searched"):
-        if str(search.geometry) in judged.evidence.geometries and [each.workload for each in search.probed] == names:
+        if str(search.geometry) in evidence.geometries and [each.workload for each in search.probed] == names:
             found = search
     return found
 
@@ -155,7 +149,7 @@ STEPS: Style = {"linestyle": "-", "color": LIMIT, "marker": "", "linewidth": 1.1
 
 def chart(found: Searched) -> Chart:
     """Draw margins above and departures from the plainest workload below, both over the time of the search."""
-    evidence = found.judged.evidence
+    evidence = found.evidence
     shown = _shown(found.tried, MOST_LOOKS, found.suspects)
     confirmed = next((name for name, what in found.suspects.items() if what == "confirmed"), "")
     has_failed = any(probe.outcome is Finding.FAIL for probe in found.tried)
@@ -177,7 +171,7 @@ def chart(found: Searched) -> Chart:
         f"{_left(found, shown)}"
     )
     key = slug("search", *evidence.geometries, *evidence.workloads)
-    return Chart(key, title, caption, panels, _table(found), next(iter(evidence.geometries), ""), 3.9)
+    return Chart(key, title, caption, panels, _table(found), evidence.geometry, 3.9)
 
 
 def _shown(tried: Sequence[Tried], most: int, suspects: Iterable[str]) -> list[Tried]:
@@ -209,12 +203,12 @@ def _margins(shown: Sequence[Tried], found: Searched) -> Iterator[AnyMark]:
         ])  # fmt: skip
     suspects = [Point(probe.at_s, margin) for probe, margin in known if probe.name in found.suspects]
     yield Line(suspects, name="suspect, measured again", style=RING)
-    evidence = found.judged.evidence
+    evidence = found.evidence
     # The second measurement, which is the verdict, is drawn after the search.
     if evidence.outcome is Finding.FAIL and evidence.margin_percent is not None:
-        words = f"{evidence.workloads[0]} measured again: {evidence.margin_percent:+.3g} %"
+        words = f"{evidence.workload} measured again: {evidence.margin_percent:+.3g} %"
         star = Point(found.tried[-1].at_s * 1.015, evidence.margin_percent, words=words)
-        yield Line([star], name=f"confirmed: {printable(evidence.workloads[0], 48)}", style=STAR)
+        yield Line([star], name=f"confirmed: {printable(evidence.workload, 48)}", style=STAR)
     yield level(0.0, "promised")
     # A latency beyond the last bin has no finite margin, but it is a fail: at the bottom.
     bottom = min([0.0, *(margin for _, margin in known)]) * 1.1 - 5.0

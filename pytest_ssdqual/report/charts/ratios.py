@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.report.drawing.palette import colour
+from pytest_ssdqual.report.drawing.figure import colour
 from pytest_ssdqual.report.drawing.plot import PROMISED, RULE, AnyMark, Line, Panel, Point, stretches, upright
 from pytest_ssdqual.report.drawing.scales import Decades, Rows
 

@@ -86,7 +86,7 @@ def _curves(notes: Notes) -> Iterator[Chart | None]:
         yield saturation.chart(notes, strip)
         yield saturation.latency_course(notes, strip)
         yield saturation.response_times(notes, strip)
-    yield from map(saturation.comparison, islice(saturation.compared(notes), MOST_STRIPS))
+    yield from islice(saturation.compared(notes), MOST_STRIPS)
     series = sorted(queue_depth.curves(notes), key=_margin)
     tubs = filter(queue_depth.is_by_mix, series)
     yield from (queue_depth.bathtub(notes, curve) for curve in islice(tubs, MOST_BATHTUBS))
@@ -97,7 +97,7 @@ def _curves(notes: Notes) -> Iterator[Chart | None]:
         yield queue_depth.variation(grid)
         yield queue_depth.intensity(grid)
         yield saturation.response_times_of_demand(notes, grid)
-    yield from map(loops.stimuli_chart, islice(loops.stimulated(recorded), MOST_COURSES))
+    yield from islice(loops.stimulated(recorded), MOST_COURSES)
 
 
 def _margin(curve: DepthCurve) -> float:
@@ -114,18 +114,16 @@ def _matrices(notes: Notes) -> Iterator[Chart]:
         yield block_size_and_mix.radar(matrix)
         yield block_size_and_mix.radar(matrix, Unit.BYTES_PER_SECOND)
     yield from map(block_size_and_mix.heat_map, islice(block_size_and_mix.latency_matrices(notes), MOST_MATRICES))
-    yield from map(block_size_and_mix.profile_radar, islice(block_size_and_mix.profile_sets(notes), MOST_RADARS))
-    yield from map(block_size_and_mix.growth_chart, islice(block_size_and_mix.growths(notes), MOST_RADARS))
+    yield from islice(block_size_and_mix.profile_radars(notes), MOST_RADARS)
+    yield from islice(block_size_and_mix.growths(notes), MOST_RADARS)
 
 
 def _members(notes: Notes) -> list[Judged]:
     """Return failed promises first, then one of each claim."""
-    judged = [each for each in notes.of_claims(*OF_MEMBERS) if _is_of_members(each.evidence)]
-    broken = [each for each in judged if each.evidence.outcome is Finding.FAIL]
-    kinds = sorted(
-        _of_several(judged, lambda each: each.evidence.claim), key=lambda each: OF_MEMBERS.index(each.evidence.claim)
-    )
-    chosen = {(each.test, each.evidence.claim): each for each in chain(broken[:2], kinds)}
+    judged = [each for each in notes.of_claims(*OF_MEMBERS) if _is_of_members(each)]
+    broken = [each for each in judged if each.outcome is Finding.FAIL]
+    kinds = sorted(_of_several(judged, lambda each: each.claim), key=lambda each: OF_MEMBERS.index(each.claim))
+    chosen = {(each.test, each.claim): each for each in chain(broken[:2], kinds)}
     return list(chosen.values())[:MOST_MEMBERS]
 
 
@@ -136,7 +134,7 @@ def _is_of_members(evidence: Evidence) -> bool:
 def _settling(notes: Notes) -> Iterator[Chart]:
     recorded = tuple(notes.story.contents(LoopRecord, "loop"))
     yield from map(loops.chart, sorted(loops.looped(recorded), key=_unsteady)[:MOST_LOOPS])
-    yield from map(loops.convergence, islice(loops.convergences(recorded), MOST_CONVERGENCES))
+    yield from islice(loops.convergences(recorded), MOST_CONVERGENCES)
     conditioned = sorted(loops.conditioned(notes.story.of("conditioned")), key=_unsteady)
     one_each = _of_several(conditioned, lambda each: each.geometry.partition("x")[0])
     yield from map(loops.chart, islice(one_each, MOST_CONDITIONED))
@@ -165,26 +163,26 @@ QUANTILE_CLAIMS = tuple(f"{name}_latency" for name, _ in latency.QUANTILES)
 
 def chart_of(story: RunReader, judged: Judged) -> Chart | None:
     """Return the chart of a verdict; None if its files or records are gone."""
-    chart = _explaining(Notes.about(story, judged), judged)
+    chart = _explaining(Notes.of(story).about(judged), judged)
     if chart is None:
         return None
-    words = sentence(judged.evidence.sentence)
+    words = sentence(judged.sentence)
     caption = chart.caption if words in chart.caption else f"{words} {chart.caption}"
     return replace(chart, key=key_of(judged), caption=caption)
 
 
 def _explaining(notes: Notes, judged: Judged) -> Chart | None:
-    match judged.evidence.about:
+    match judged.about:
         case About.SWEEP:
             return _sweep(notes, judged)
         case About.CURVE:
-            return _series(notes, judged)
+            return _series(notes)
         case About.SATURATION:
             return _saturation(notes, judged)
         case About.SEARCH:
             found = explore.of_search(notes.story, judged)
             return explore.chart(found) if found else None
-        case About.LOOP if not judged.evidence.members:
+        case About.LOOP if not judged.members:
             return _loop(notes, judged)
         case About.RUN | About.REBUILD | About.LOT | About.LOOP:
             return _run(notes, judged)
@@ -194,23 +192,23 @@ def _explaining(notes: Notes, judged: Judged) -> Chart | None:
 
 def key_of(judged: Judged) -> str:
     """Return a key unique among verdicts and the page's other charts."""
-    about = (judged.test, judged.evidence.claim, *judged.evidence.geometries, *judged.evidence.workloads)
+    about = (judged.test, judged.claim, *judged.geometries, *judged.workloads)
     return f"why-{hashlib.sha256(repr(about).encode('utf-8', 'backslashreplace')).hexdigest()[:10]}"
 
 
-def _sweep(notes: Notes, judged: Judged) -> Chart | None:
+def _sweep(notes: Notes, evidence: Evidence) -> Chart | None:
     found = [each for each in width.sweeps(notes) if len(each.widths) > 1]
     if not found:
         return None
     sweep = found[0]
-    if judged.evidence.claim in width.CLAIMS:
+    if evidence.claim in width.CLAIMS:
         return width.scaling_chart(notes, sweep)
-    if judged.evidence.claim == latency.CLAIM:
+    if evidence.claim == latency.CLAIM:
         return latency.maxima_chart(notes, sweep, sweep.deepest)
     return width.chart(notes, sweep)
 
 
-def _series(notes: Notes, judged: Judged) -> Chart | None:
+def _series(notes: Notes) -> Chart | None:
     curve = next(queue_depth.curves(notes), None)
     if curve is None:
         return None
@@ -219,39 +217,36 @@ def _series(notes: Notes, judged: Judged) -> Chart | None:
     return queue_depth.chart(notes, curve) if queue_depth.is_by_depth(curve) else queue_depth.bars(notes, curve)
 
 
-def _saturation(notes: Notes, judged: Judged) -> Chart | None:
-    place = judged.evidence.geometries[0], judged.evidence.workloads[0]
+def _saturation(notes: Notes, evidence: Evidence) -> Chart | None:
+    place = evidence.geometry, evidence.workload
     strips = saturation.strips(notes.story)
-    found = next((each for each in strips if (str(each.geometry), str(each.workload)) == place), None)
+    found = next((each for each in strips if (str(each.geometry), str(each.asked)) == place), None)
     if found is None:
         return None
-    times = saturation.response_times(notes, found) if judged.evidence.unit is Unit.NANOSECONDS else None
+    times = saturation.response_times(notes, found) if evidence.unit is Unit.NANOSECONDS else None
     return times or saturation.chart(notes, found)
 
 
-def _loop(notes: Notes, judged: Judged) -> Chart | None:
-    evidence = judged.evidence
+def _loop(notes: Notes, evidence: Evidence) -> Chart | None:
     for noted in notes.story.contents(LoopRecord, "loop"):
-        if (str(noted.geometry), noted.loop) != (evidence.geometries[0], evidence.group):
+        if (str(noted.geometry), noted.loop) != (evidence.geometry, evidence.group):
             continue
-        course = next(loops.stimulated([noted]), None)
-        if course and evidence.workloads[0] in {str(each.workload) for each in course.stimuli}:
-            return loops.stimuli_chart(course)
+        if evidence.workload in {str(stimulus.workload) for stimulus in noted.asked.after}:
+            return next(loops.stimulated([noted]), None)
         try:
-            return loops.chart(loops.of_loop(noted, evidence.workloads[0], evidence.claim))
+            return loops.chart(loops.of_loop(noted, evidence.workload, evidence.claim))
         except DAMAGED:
             return None
     return None
 
 
-def _run(notes: Notes, judged: Judged) -> Chart | None:
-    evidence = judged.evidence
+def _run(notes: Notes, evidence: Evidence) -> Chart | None:
     if len(evidence.geometries) > 1:
-        return _sweep(notes, judged)
-    beside = drives.chart(judged) if evidence.members else None
-    noted = notes.at(evidence.geometries[0], evidence.workloads[0]) if evidence.workloads else None
+        return _sweep(notes, evidence)
+    beside = drives.chart(evidence) if evidence.members else None
+    noted = notes.at(evidence.geometry, evidence.workload)
     if beside or noted is None:
         return beside
     if evidence.claim in QUANTILE_CLAIMS and (found := latency.tail(notes, noted)):
         return latency.chart(notes, [found], f"{noted.geometry} {noted.workload}: latency percentiles")
-    return over_time.chart(notes, noted, judged)
+    return over_time.chart(notes, noted, evidence)

@@ -1,13 +1,17 @@
-"""JUnit: properties and failure text of a test, and the JUnit file of a merged fleet, in the dialect of CI systems.
+"""JUnit: properties and failure text of a test, and the JUnit file of a merged fleet, in the dialect of CI systems; and
+fragments for pages of other tools: HTML of the evidence of a test, and charts as separate pictures.
 
 Property names are ``ssd.…`` with the unit at the end, values are plain numbers in base units, so that any tool can
 chart them. A failed promise is a ``<failure>``; an inconclusive one and a failed measurement are ``<error>``. The file
 of a fleet is what each bay's pytest would have written, with the bay in the classname; journals do not record tests
 that passed without a figure. JUnit is a summary; the archive is the run folder.
+
+Every text of a fragment is made printable and escaped. A picture must be shown by ``<img>``, where no script would run.
 """
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -17,9 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.report.drawing.plot import Chart
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.fleet.view import BayView, FleetView
 from pytest_ssdqual.report.html.page import environment_of
+from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 from pytest_ssdqual.report.run_summary.fitness import Fitness
 
 if TYPE_CHECKING:
@@ -39,6 +45,10 @@ _SUFFIX = {
 }
 
 
+#: Maximum length of a cell; a test of a whole rack names all its raw files.
+CELL_CHARACTERS = 4_000
+#: Outcomes with a chart. A chart costs a quarter of a second and 10 kB, and a suite has hundreds of passes.
+EXPLAINED = (Finding.FAIL, Finding.INCONCLUSIVE, Finding.BOUNDED)
 #: Maximum length of a property or line, such as the serial numbers of a whole rack.
 VALUE_CHARACTERS = 100_000
 #: Name of the testcase for a bay that was not started, did not end, or is not fit for a reason that no test reports.
@@ -283,11 +293,11 @@ def _cases(bay: BayView) -> dict[str, JUnitCase]:
         case_of(WHOLE).errors = [f"{bay.name} was not started: {bay.refused or 'it has no run folder'}"]
         return cases
     for judged in run.judged:
-        case, sentence = case_of(judged.test), judged.evidence.sentence
-        case.evidence.append(judged.evidence)
-        if judged.evidence.outcome is Finding.FAIL:
+        case, sentence = case_of(judged.test), judged.sentence
+        case.evidence.append(judged)
+        if judged.outcome is Finding.FAIL:
             case.failures.append(sentence)
-        elif judged.evidence.outcome is Finding.INCONCLUSIVE:
+        elif judged.outcome is Finding.INCONCLUSIVE:
             case.errors.append(sentence)
     for trouble in run.errors:
         for test in trouble.tests:
@@ -311,3 +321,38 @@ def _place(bay: str, test: str) -> tuple[str, str]:
     module = file.removesuffix(".py").replace("/", ".")
     own = [module, *names[:-1]] if names else []
     return ".".join([bay, *own]), (names[-1] if names else file) + bracket + parameters
+
+
+def sentences(evidence: Iterable[Evidence]) -> str:
+    """Return HTML with a line for each sentence."""
+    return "<br>".join(_html(each.sentence) for each in evidence)
+
+
+def tables(evidence: Iterable[Evidence]) -> str:
+    """Return HTML with each sentence and a table of its figures."""
+    return "".join(
+        f"<p><strong>{_html(each.sentence)}</strong></p><table>"
+        + "".join(f'<tr><th scope="row">{name}</th><td>{_html(text)}</td></tr>' for name, text in rows(each) if text)
+        + "</table>"
+        for each in evidence
+    )
+
+
+def explained(folder: Path, test: str, evidence: Sequence[Evidence]) -> list[Chart]:
+    """Return the chart of each promise that failed or is inconclusive, as on ``report.html``.
+
+    Reads the run folder; raises whatever a library that draws may raise.
+    """
+    wanted = [each for each in evidence if each.outcome in EXPLAINED]
+    if not wanted:
+        return []
+    from pytest_ssdqual.report.charts import chart_of
+
+    story = RunReader.read(folder)
+    found = (chart_of(story, Judged.of(test, each)) for each in wanted)
+    # Each is drawn here, where an error of a library that draws costs the charts and nothing else.
+    return list({chart.key: chart for chart in found if chart and chart.svg}.values())
+
+
+def _html(text: str) -> str:
+    return html.escape(safe_text.line(text, CELL_CHARACTERS))

@@ -58,7 +58,7 @@ def _environment() -> Environment:
 def text(folder: Path) -> str:
     """Return the metrics of a run folder; ``OSError`` without records."""
     run = RunView.read(folder)
-    outcomes = Counter(each.evidence.outcome for each in run.judged)
+    outcomes = Counter(each.outcome for each in run.judged)
     where = {"machine": next(iter(run.machines), "")}
     if fleet.fleet_of(folder):
         where["bay"] = folder.name

@@ -68,8 +68,8 @@ class Against:
     upheld: int
     #: Number of counts (drives of a lot or an inspection, errors) with a verdict in both runs, and of those among them
     #: that passed in the first run and failed in this one. What a verdict decides about a count needs no interval.
-    decided: int = 0
-    rejected: int = 0
+    decided: int
+    rejected: int
 
     def count(self, *shown: comparison.ChangeKind) -> int:
         return sum(pair.change.shown in shown for pair in self.pairs)

@@ -14,6 +14,7 @@ from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.stats.estimate import Estimate, format_confidence
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.qual.verdict.ratio import Change, ChangeKind
+from pytest_ssdqual.report.archive.table_files import csv_of_records
 from pytest_ssdqual.report.charts.ratios import spread
 from pytest_ssdqual.report.compare.circumstances import Weight, firmware_of, model_of
 from pytest_ssdqual.report.compare.compare import Against, Comparison, Pair, whole
@@ -21,9 +22,17 @@ from pytest_ssdqual.report.compare.compared_run import ComparedRun, FigureKey
 from pytest_ssdqual.report.drawing.plot import HOLLOW, OUTCOMES, Chart, Line, Point, Style
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.html import page as pages
-from pytest_ssdqual.report.view.csv_table import csv_of_records
-from pytest_ssdqual.report.view.document import Section, sentences, text_lines
-from pytest_ssdqual.report.view.tables import State, Table, TableRow, TextLine, bounded, label
+from pytest_ssdqual.report.view.tables import (
+    Section,
+    State,
+    Table,
+    TableRow,
+    TextLine,
+    bounded,
+    label,
+    sentences,
+    text_lines,
+)
 
 #: Mark and colour of each kind of change, in the order of output.
 LOOKS = {

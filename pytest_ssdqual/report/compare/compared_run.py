@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
@@ -20,9 +20,8 @@ from pytest_ssdqual.qual.verdict import multiplicity, ratio
 from pytest_ssdqual.qual.verdict.multiplicity import Widening
 from pytest_ssdqual.report.evidence.evidence import About, Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
-from pytest_ssdqual.report.run_folder.manifest import Manifest
+from pytest_ssdqual.report.run_folder.manifest import HealthRecord, Manifest
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
-from pytest_ssdqual.report.run_folder.records import HealthRecord
 from pytest_ssdqual.report.run_summary import run_view
 from pytest_ssdqual.report.run_summary.overview import overview
 from pytest_ssdqual.report.view import subject
@@ -80,13 +79,13 @@ class ComparedFigure:
     #: That of the drive that is reported, or of the array.
     reported: Estimate
     #: ``reported`` for shares of its error rate.
-    wider: tuple[Widening, ...] = ()
+    wider: tuple[Widening, ...]
     #: Of drives side by side: that of each drive whose interval has an end, by serial number.
-    alone: Mapping[str, Estimate] = field(default_factory=dict)
+    alone: Mapping[str, Estimate]
     #: What is 100 % of a relative figure; empty for all others.
-    percent_of: str = ""
+    percent_of: str
     #: True for a count that a verdict is about: drives of a lot or an inspection, errors. It is no estimate.
-    is_counted: bool = False
+    is_counted: bool
 
     def at(self, share: float) -> Estimate:
         """Return the estimate with an interval for this share of the error rate."""
@@ -154,7 +153,7 @@ class ComparedRun:
         unreadable = story.unreadable
         for judged in story.judged:
             try:
-                figures.append((judged.evidence, _figure(judged.evidence)))
+                figures.append((judged, _figure(judged)))
             except ValueError:
                 unreadable += 1
         first = story.records[0].time if story.records else ""

@@ -11,23 +11,21 @@ from pytest_ssdqual.qual.detect.trend import FEWEST, FEWEST_FOR_STEP, LevelStep,
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.units import format_range, format_value
 from pytest_ssdqual.qual.verdict import ratio as comparison
+from pytest_ssdqual.report.archive.table_files import csv_of_records
 from pytest_ssdqual.report.compare.compare_output import SCHEMA
 from pytest_ssdqual.report.compare.history import FigureHistory, HistoryPoint
 from pytest_ssdqual.report.drawing.plot import AnyMark, Chart, Line, Panel, Point, upright
 from pytest_ssdqual.report.drawing.scales import Dates, Values, close, day
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.html import page as pages
-from pytest_ssdqual.report.view import document
-from pytest_ssdqual.report.view.csv_table import csv_of_records
-from pytest_ssdqual.report.view.document import Section, text_lines
-from pytest_ssdqual.report.view.tables import State, Table, TableRow, TextLine, label
+from pytest_ssdqual.report.view.tables import Section, State, Table, TableRow, TextLine, label, text_lines
 
 HEAD = ("", "figure", "interval", "firmware", "run", "remark")
 
 
 def table(found: FigureHistory, width: int = 80) -> list[TextLine]:
     """Return the figure of each run, changes between runs, and the result."""
-    return list(text_lines([_runs(found), Section("Result", document.sentences(*sentences(found)))], width))
+    return list(text_lines([_runs(found), Section("Result", tuple(map(TextLine, sentences(found))))], width))
 
 
 def _runs(found: FigureHistory) -> Section:
@@ -164,7 +162,7 @@ def svg(found: FigureHistory) -> str:
 def page(found: FigureHistory) -> str:
     """Return a self-contained page: result, chart, table."""
     lines = tuple(f"{each}." for each in sentences(found))
-    chart = Section("Over time", document.sentences(caption(found)), svg=_chart(found))
+    chart = Section("Over time", (TextLine(caption(found)),), svg=_chart(found))
     return pages.sheet(f"History: {found.name}", lines, [chart, _runs(found)])
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.drawing.chart import (
@@ -21,8 +23,20 @@ from pytest_ssdqual.report.drawing.chart import (
     gaps,
     printable,
 )
-from pytest_ssdqual.report.drawing.figure import Plate, drawing
-from pytest_ssdqual.report.drawing.palette import BAD, BAND, DASHES, GOOD, INK, LIMIT, MARKERS, OPEN, PUBLISHED, colour
+from pytest_ssdqual.report.drawing.figure import (
+    BAD,
+    BAND,
+    DASHES,
+    GOOD,
+    INK,
+    LIMIT,
+    MARKERS,
+    OPEN,
+    PUBLISHED,
+    Plate,
+    colour,
+    drawing,
+)
 from pytest_ssdqual.report.drawing.scales import Scale
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.view.tables import Table
@@ -33,6 +47,8 @@ if TYPE_CHECKING:
     from pytest_ssdqual.qual.spec.claims import Published
 
 
+#: Markup of a table's cell.
+CELL_BYTES = 10
 Ends = tuple[float, float]
 #: Where it begins, where it ends, and the value.
 Stretch = tuple[float, float, float]
@@ -420,3 +436,51 @@ class Courses:
 def over_time(series: Sequence[DrawnCourse], unit: Unit) -> Courses:
     """Return courses over seconds, in even steps."""
     return Courses(series, unit, lambda seconds: f"{seconds:,.1f} s", is_even=True)
+
+
+@dataclass(slots=True)
+class ChartRoom:
+    """Bytes left for charts with their tables, and the charts that are already on the page."""
+
+    left_bytes: int
+    #: Where the numbers of missing charts are: ``the tables have``.
+    numbers: str = "the tables have"
+    keys: set[str] = field(default_factory=set)
+    left_out: int = 0
+    #: Why charts could not be drawn; empty if all could.
+    complaint: str = ""
+
+    def takes(self, chart: Chart) -> bool:
+        """Draw the chart; return False, and count it as left out, if there is no room for it."""
+        cells = [*chart.table.columns, *(cell for row in chart.table.rows for cell in row)]
+        size = len(chart.svg.encode()) + sum(len(str(cell).encode()) + CELL_BYTES for cell in cells)
+        if size > self.left_bytes:
+            self.left_out += 1
+            return False
+        self.left_bytes -= size
+        self.keys.add(chart.key)
+        return True
+
+    def taken(self, charts: Iterable[Chart]) -> tuple[Chart, ...]:
+        """Draw the charts for which there is room, and return them; an error is noted, and ends it."""
+        found: list[Chart] = []
+        with self.guard():
+            found += filter(self.takes, charts)
+        return tuple(found)
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Note an error of a library that draws: the page is worth having without its charts."""
+        try:
+            yield
+        except Exception as error:
+            why = safe_text.line(f"{type(error).__name__}: {error}", 300)
+            self.complaint = f"The charts could not be drawn ({why}); {self.numbers} their numbers."
+
+    @property
+    def note(self) -> str:
+        """Why charts are missing; empty if none is."""
+        if self.complaint or not self.left_out:
+            return self.complaint
+        charts = "chart is" if self.left_out == 1 else "charts are"
+        return f"{self.left_out:,} more {charts} left out, to keep this page small; {self.numbers} their numbers."

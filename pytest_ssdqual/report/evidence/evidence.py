@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from enum import StrEnum
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual.frozen import frozen
@@ -33,6 +32,8 @@ Figures = Mapping[str, int | float | None]
 ATTRIBUTE = "ssdqual"
 #: Key of a failed verdict's line in the journal: its test was expected to fail (``pytest.mark.xfail``), and did.
 EXPECTED = "xfail"
+#: Beginning of the claims of the receiving inspection.
+INSPECTED = "inspected_"
 #: Keys of every line in the journal, and those of a verdict's line that are not about the evidence.
 BESIDE = ("schema", "kind", "time", "writer", "since_last_s")
 OF_TEST = ("test", "supersedes", EXPECTED)
@@ -137,7 +138,7 @@ class Evidence:
     outcome: Finding
     margin_percent: float | None
     sentence: str
-    #: Protocol of the run, and True if it may decide about a product; set when the evidence is kept.
+    #: The run's, which has kept the evidence, and True if it may decide about a product.
     protocol: str = ""
     acceptance: bool = False
     figures: Figures = field(default_factory=dict)
@@ -190,8 +191,22 @@ class Evidence:
         return self.claim, self.geometries, self.workloads, group
 
     @property
+    def geometry(self) -> str:
+        """The array, of several the first; empty without one."""
+        return next(iter(self.geometries), "")
+
+    @property
+    def workload(self) -> str:
+        return next(iter(self.workloads), "")
+
+    @property
     def is_promised(self) -> bool:
         return self.limit is not None
+
+    @property
+    def is_inspection(self) -> bool:
+        """True for a check of the inspection."""
+        return self.claim.startswith(INSPECTED)
 
     @property
     def is_broken(self) -> bool:
@@ -257,23 +272,18 @@ def _recordable(widening: Widening) -> Widening:
     return Widening(widening.share, -math.inf if low is None else low, math.inf if high is None else high)
 
 
-def of_verdict(verdict: Verdict, *, figures: Figures = MappingProxyType({}), raw: Iterable[str] = ()) -> Evidence:
+def of_verdict(verdict: Verdict) -> Evidence:
     """Return the evidence of a verdict."""
     limit = verdict.limit
-    observed = of_observation(
-        verdict.claim,
-        verdict.subject,
-        verdict.estimate,
-        wider=multiplicity.of(verdict.again) if verdict.again else (),
-    )
+    wider = multiplicity.of(verdict.again) if verdict.again else ()
     return replace(
-        observed, limit=limit.bound, direction=limit.direction, source=limit.source,
-        outcome=Finding(verdict.outcome.value), margin_percent=verdict.margin_percent, sentence=repr(verdict),
-        figures=figures, raw=tuple(raw), cause=verdict.cause,
+        of_observation(verdict.claim, verdict.subject, verdict.estimate, wider), limit=limit.bound,
+        direction=limit.direction, source=limit.source, outcome=Finding(verdict.outcome.value),
+        margin_percent=verdict.margin_percent, sentence=repr(verdict), cause=verdict.cause,
     )  # fmt: skip
 
 
-def of_observation(claim: Claim, subject: Subject, estimate: Estimate, *, wider: tuple[Widening, ...] = ()) -> Evidence:
+def of_observation(claim: Claim, subject: Subject, estimate: Estimate, wider: tuple[Widening, ...] = ()) -> Evidence:
     """Return the evidence of a figure without a promise."""
     return Evidence(
         claim=claim.value,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pytest_ssdqual.qual.safe_text import line
 from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.validity.attribution import Cause
+from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
 
@@ -17,7 +17,7 @@ from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
 FAILED, HEALTH, SELF_TEST = "failed_drives", "drive_health", "self_test"
 #: Claims that judge no performance and no data.
 OF_HEALTH = (HEALTH, SELF_TEST)
-#: What the evidence of a claim about health has in the place of a workload.
+#: What the evidence has in the place of a workload.
 LOAD, RUN = "load", "run"
 SOURCE = "a drive under test stays healthy (docs/faults.md)"
 #: Kernel messages of a drive in the evidence; the record has all.
@@ -51,12 +51,16 @@ def of_drives(
 
     ``remarks`` are about what decides nothing.
     """
-    of_findings = (f"{serial}: {each}" for serial, found in findings.items() for each in found)
     return counted(
         HEALTH, about, RUN, findings,
-        sentence=sentence, remarks=(*of_findings, *remarks),
+        sentence=sentence, remarks=(*told(findings), *remarks),
         source=f"table health of {spec}: {SOURCE}",
     )  # fmt: skip
+
+
+def told(findings: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield each finding with the serial number of its drive."""
+    return (f"{serial}: {finding}" for serial, found in findings.items() for finding in found)
 
 
 def counted(
@@ -69,9 +73,12 @@ def counted(
     remarks: tuple[str, ...],
     source: str = SOURCE,
     raw: tuple[str, ...] = (),
-    cause: Cause | None = None,
+    blames_drives: bool = False,
 ) -> Evidence:
-    """Return evidence whose figure is the number of drives with a finding; ``findings`` by serial number."""
+    """Return evidence whose figure is the number of drives with a finding; ``findings`` by serial number.
+
+    With ``blames_drives`` these drives are the cause.
+    """
     bad = [serial for serial, found in findings.items() if found]
     evidence = none_allowed(
         claim, about, workload, len(bad), len(findings),
@@ -86,7 +93,7 @@ def counted(
         worst=bad[0] if bad else "",
         raw=raw,
         remarks=remarks,
-        cause=cause,
+        cause=Cause(Culprit.DRIVE, 0.0, findings[bad[0]][0], tuple(bad)) if bad and blames_drives else None,
     )
 
 

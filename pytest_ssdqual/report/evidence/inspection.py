@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pytest_ssdqual.qual.inspection.checks import Answer, CheckedDrive
 from pytest_ssdqual.qual.inspection.verdict import InspectionVerdict
-from pytest_ssdqual.qual.spec.claims import Direction
-from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
+from pytest_ssdqual.report.evidence import health
+from pytest_ssdqual.report.evidence.evidence import INSPECTED, Evidence, Finding, Part
 
-#: Prefix of the claims, and the name in the place of a workload.
-PREFIX, WORKLOAD = "inspected_", "inspection"
 FINDINGS = {
     Answer.CONFORMS: Finding.PASS,
     Answer.DEVIATES: Finding.FAIL,
@@ -24,35 +23,22 @@ def of_inspection(verdict: InspectionVerdict, *, source: str, raw: tuple[str, ..
 
     Drives whose value is unknown widen the interval: they may deviate, too.
     """
-    deviating, unknown = (float(len(verdict.of(answer))) for answer in (Answer.DEVIATES, Answer.UNKNOWN))
-    outcome = FINDINGS[verdict.answer]
-    is_promised = outcome is not Finding.OBSERVED
-    margin_percent = -100.0 if deviating else 0.0
-    return Evidence(
-        claim=f"{PREFIX}{verdict.check}",
-        geometries=(f"drivex{len(verdict.drives)}",),
-        workloads=(WORKLOAD,),
-        value=deviating,
-        low=deviating,
-        high=deviating + unknown,
-        n=len(verdict.drives),
-        unit=Unit.COUNT,
-        limit=0.0 if is_promised else None,
-        direction=Direction.AT_MOST,
-        source=source if is_promised else "",
+    deviating, unknown = (len(verdict.of(answer)) for answer in (Answer.DEVIATES, Answer.UNKNOWN))
+    outcome, drives = FINDINGS[verdict.answer], verdict.drives
+    evidence = health.none_allowed(
+        f"{INSPECTED}{verdict.check}", f"drivex{len(drives)}", "inspection", deviating, len(drives),
+        source=source, sentence=verdict.sentence,
+    )  # fmt: skip
+    if outcome is Finding.OBSERVED:
+        evidence = replace(evidence, limit=None, source="", margin_percent=None)
+    return replace(
+        evidence,
+        high=float(deviating + unknown),
         outcome=outcome,
-        margin_percent=margin_percent if is_promised else None,
-        sentence=verdict.sentence,
-        figures={"deviating_drives": int(deviating), "unknown_drives": int(unknown)},
+        figures={"deviating_drives": deviating, "unknown_drives": unknown},
         raw=raw,
-        members=tuple(map(_part, verdict.drives)),
-        is_reading=True,
+        members=tuple(map(_part, drives)),
     )
-
-
-def is_inspection(evidence: Evidence) -> bool:
-    """Return whether the evidence is that of a check of the inspection."""
-    return evidence.claim.startswith(PREFIX)
 
 
 def _part(drive: CheckedDrive) -> Part:

@@ -11,7 +11,6 @@ from pytest_ssdqual.qual.integrity.read_back import ReadBack
 from pytest_ssdqual.qual.integrity.result import Survival
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.report.evidence.evidence import About, Evidence
 
@@ -50,7 +49,6 @@ def of_read_back(comparison: ReadBack, remarks: Sequence[str]) -> Evidence:
     ``remarks`` are about drives that are not judged.
     """
     findings = {drive.serial: drive.findings for drive in comparison.drives if drive.findings or not drive.doubt}
-    wrong = [serial for serial in findings if findings[serial]]
     uncompared = [drive for drive in comparison.drives if drive.usual_bytes_per_s is None and not drive.wrong]
     count = f"{len(uncompared)} of {len(comparison.drives)} drives"
     unseen = (f"{count}: their parts were not compared for slow ones, fio's reports are too few",) if uncompared else ()
@@ -60,10 +58,10 @@ def of_read_back(comparison: ReadBack, remarks: Sequence[str]) -> Evidence:
         health.LOAD,
         findings,
         sentence=repr(comparison),
-        remarks=(*(f"{serial}: {finding}" for serial in wrong for finding in findings[serial]), *unseen, *remarks),
+        remarks=(*health.told(findings), *unseen, *remarks),
         source="what was written to a drive is what it returns (docs/integrity.md)",
         raw=(comparison.raw,),
-        cause=Cause(Culprit.DRIVE, 0.0, findings[wrong[0]][0], tuple(wrong)) if wrong else None,
+        blames_drives=True,
     )
 
 
@@ -105,7 +103,7 @@ def of_power_cuts(losses: Sequence[DriveLosses], cuts: int, sentence: str) -> Ev
         ),
         source="what was acknowledged and flushed survives a power cut (docs/integrity.md)",
         raw=tuple(name for drive in losses for name in drive.raw),
-        cause=Cause(Culprit.DRIVE, 0.0, bad[0].findings[0], tuple(drive.serial for drive in bad)) if bad else None,
+        blames_drives=True,
     )
     value = float(sum(drive.wrong.total() or 1 for drive in bad))
     figures = {f"{kind}_writes": float(sum(drive.wrong[kind] for drive in losses)) for kind in LossKind}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import counted, named
@@ -20,38 +19,41 @@ NAMED = 5
 
 @frozen
 class FailedClaim:
-    """A claim that failed, of a single drive if drives were judged one by one."""
+    """A claim that failed, of a single drive if drives were judged one by one.
+
+    It is upheld by a procedure if it also holds when all verdicts are judged together.
+    """
 
     test: str
     claim: str
     #: Serial number; empty if the claim is not about a single drive.
     drive: str
     p_value: float
+    upheld_benjamini_hochberg: bool
+    #: This procedure is valid for dependent claims, too.
+    upheld_benjamini_yekutieli: bool
 
     def __str__(self) -> str:
         return f"{self.test} (drive {self.drive})" if self.drive else self.test
 
 
 @frozen
-class FailureRecord(FailedClaim):
-    """A failed claim in the manifest, with the results of both procedures."""
-
-    upheld_benjamini_hochberg: bool
-    upheld_benjamini_yekutieli: bool
-
-
-@frozen
 class FamilyRecord:
-    """The tally of a run in its manifest."""
+    """The tally of a run, as its manifest has it.
+
+    Readings are facts about the run without a statistical error, and are not among the claims.
+    """
 
     control: str
     claims_planned: int
+    #: Two-sided confidence of the protocol.
     confidence: float
     claims_judged: int
     readings: int
+    #: Expected number if every product were exactly on its limit.
     expected_false_failures: float
     expected_false_passes: float
-    failures: tuple[FailureRecord, ...]
+    failures: tuple[FailedClaim, ...]
 
     def __post_init__(self) -> None:
         if not 0 < self.confidence < 1:
@@ -63,59 +65,7 @@ class FamilyRecord:
         return ErrorControl(self.claims_planned, self.control)
 
 
-@frozen
-class ClaimTally:
-    """Verdicts of a run. Readings are facts about the run without a statistical error, and are not counted."""
-
-    family: ErrorControl
-    #: Two-sided confidence of the protocol.
-    confidence: float
-    protocol: str
-    judged: int
-    readings: int
-    failures: tuple[FailedClaim, ...]
-
-    @property
-    def level(self) -> float:
-        return 1 - self.confidence
-
-    @property
-    def false_failures(self) -> float:
-        """Expected number if every product were exactly on its limit."""
-        return self.family.false_failures(self.judged, self.confidence)
-
-    @property
-    def false_passes(self) -> float:
-        return self.family.false_passes(self.judged, self.confidence)
-
-    @property
-    def upheld(self) -> tuple[bool, ...]:
-        """Result of Benjamini & Hochberg's procedure for each failure."""
-        return multiplicity.benjamini_hochberg([each.p_value for each in self.failures], self.level, self.judged)
-
-    @property
-    def upheld_however_dependent(self) -> tuple[bool, ...]:
-        """Result of Benjamini & Yekutieli's procedure, which is valid for dependent claims, too."""
-        return multiplicity.benjamini_yekutieli([each.p_value for each in self.failures], self.level, self.judged)
-
-    def to_record(self) -> FamilyRecord:
-        """Return the entry of the manifest."""
-        tests = zip(self.failures, self.upheld, self.upheld_however_dependent, strict=True)
-        return FamilyRecord(
-            control=self.family.control,
-            claims_planned=self.family.claims,
-            confidence=self.confidence,
-            claims_judged=self.judged,
-            readings=self.readings,
-            expected_false_failures=self.false_failures,
-            expected_false_passes=self.false_passes,
-            failures=tuple(FailureRecord(*astuple(failed), *upheld) for failed, *upheld in tests),
-        )
-
-
-def tally(
-    found: Sequence[tuple[str, Evidence]], planned: ErrorControl, confidence: float, protocol: str
-) -> ClaimTally | None:
+def tally(found: Sequence[tuple[str, Evidence]], planned: ErrorControl, confidence: float) -> FamilyRecord | None:
     """Return the tally of a run's evidence, given with the ids of its tests; None if nothing was judged.
 
     Each drive that was judged counts. Of a test that was run again the last result counts.
@@ -126,64 +76,80 @@ def tally(
     readings = sum(_claims(each) for _, each in tests if each.is_reading)
     if not judged + readings:
         return None
-    failures = tuple(failure for test, each in tests for failure in _failures(test, each))
-    return ClaimTally(planned, confidence, protocol, judged, readings, failures)
+    failed = [failure for test, each in tests for failure in _failures(test, each)]
+    p_values = [p_value for *_, p_value in failed]
+    upheld = multiplicity.benjamini_hochberg(p_values, 1 - confidence, judged)
+    however_dependent = multiplicity.benjamini_yekutieli(p_values, 1 - confidence, judged)
+    return FamilyRecord(
+        control=planned.control,
+        claims_planned=planned.claims,
+        confidence=confidence,
+        claims_judged=judged,
+        readings=readings,
+        expected_false_failures=planned.false_failures(judged, confidence),
+        expected_false_passes=planned.false_passes(judged, confidence),
+        failures=tuple(
+            FailedClaim(*failure, *results) for failure, *results in zip(failed, upheld, however_dependent, strict=True)
+        ),
+    )
 
 
-def lines(found: ClaimTally) -> list[str]:
-    """Return the sentences for the summary."""
+def lines(found: FamilyRecord, protocol: str) -> list[str]:
+    """Return the sentences for the summary; ``protocol`` is the name of the run's."""
     sentences = []
-    if found.judged:
-        sentences.append(_expected(found))
+    if found.claims_judged:
+        sentences.append(_expected(found, protocol))
     if found.readings:
         several = found.readings > 1
         sentences.append(
             f"{found.readings:,} more {'are' if several else 'is'} decided by what was read or by a sampling plan, "
             "which has no such error"
         )
-    if found.family.is_corrected and found.judged > found.family.claims:
+    if found.error_control.is_corrected and found.claims_judged > found.claims_planned:
         sentences.append(
-            f"only {found.family.claims:,} claims were planned when the run began: for more than those the family-wise "
-            "confidence does not hold"
+            f"only {found.claims_planned:,} claims were planned when the run began: for more than those the "
+            "family-wise confidence does not hold"
         )
     if found.failures:
         sentences.append(_upheld(found))
     return sentences
 
 
-def properties(found: ClaimTally) -> list[tuple[str, str]]:
+def properties(found: FamilyRecord) -> list[tuple[str, str]]:
     """Return properties of the ``<testsuite>`` of a JUnit file; numbers are plain."""
+    upheld = sum(each.upheld_benjamini_hochberg for each in found.failures)
+    however_dependent = sum(each.upheld_benjamini_yekutieli for each in found.failures)
     return [
-        ("family.control", found.family.control),
-        ("family.claims_planned", str(found.family.claims)),
-        ("family.claims_judged", str(found.judged)),
-        ("family.expected_false_failures", f"{found.false_failures:.6g}"),
-        ("family.expected_false_passes", f"{found.false_passes:.6g}"),
+        ("family.control", found.control),
+        ("family.claims_planned", str(found.claims_planned)),
+        ("family.claims_judged", str(found.claims_judged)),
+        ("family.expected_false_failures", f"{found.expected_false_failures:.6g}"),
+        ("family.expected_false_passes", f"{found.expected_false_passes:.6g}"),
         ("family.failures", str(len(found.failures))),
-        ("family.failures_upheld_benjamini_hochberg", str(sum(found.upheld))),
-        ("family.failures_upheld_benjamini_yekutieli", str(sum(found.upheld_however_dependent))),
+        ("family.failures_upheld_benjamini_hochberg", str(upheld)),
+        ("family.failures_upheld_benjamini_yekutieli", str(however_dependent)),
     ]
 
 
-def _expected(found: ClaimTally) -> str:
-    control = found.family.control
-    if found.family.is_corrected:
-        control = f"{control}, of failures, over {found.family.claims:,} planned promises"
-    promises = f"{counted(found.judged, 'promise')} judged at {format_confidence(found.confidence)}"
+def _expected(found: FamilyRecord, protocol: str) -> str:
+    control = found.control
+    if found.error_control.is_corrected:
+        control = f"{control}, of failures, over {found.claims_planned:,} planned promises"
+    promises = f"{counted(found.claims_judged, 'promise')} judged at {format_confidence(found.confidence)}"
     return (
         f"{promises}: of drives exactly on every limit, "
-        f"{_number(found.false_failures)} would fail and {_number(found.false_passes)} would pass by chance; "
-        f"correction for the number of promises: {control} (protocol {found.protocol})"
+        f"{_number(found.expected_false_failures)} would fail and {_number(found.expected_false_passes)} would pass by "
+        f"chance; correction for the number of promises: {control} (protocol {protocol})"
     )
 
 
-def _upheld(found: ClaimTally) -> str:
+def _upheld(found: FamilyRecord) -> str:
+    dropped = [str(failed) for failed in found.failures if not failed.upheld_benjamini_hochberg]
     count = len(found.failures)
     upheld = (
         "failures that hold if all are judged together (Benjamini-Hochberg at "
-        f"{format_confidence(found.level)}): {sum(found.upheld)} of {count}"
+        f"{format_confidence(1 - found.confidence)}): {count - len(dropped)} of {count}"
     )
-    dropped = [str(each) for each, upheld in zip(found.failures, found.upheld, strict=True) if not upheld]
     return f"{upheld}; chance may explain {named(dropped, NAMED)}" if dropped else upheld
 
 
@@ -192,18 +158,19 @@ def _claims(each: Evidence) -> int:
     return 1 if each.about is About.LOT else sum(part.outcome is not None for part in each.members) or 1
 
 
-def _failures(test: str, each: Evidence) -> Iterable[FailedClaim]:
+def _failures(test: str, each: Evidence) -> Iterable[tuple[str, str, str, float]]:
+    """Yield test, claim, drive and p-value of each claim that failed."""
     if each.is_reading:
         return
     alone = [part for part in each.members if part.outcome is not None]
     if not alone:
         p_value = each.figures.get(P_VALUE)
         if each.outcome is Finding.FAIL and p_value is not None:
-            yield FailedClaim(test, each.claim, "", p_value)
+            yield test, each.claim, "", p_value
     for part in alone:
         p_value = part.figures.get(P_VALUE)
         if part.outcome is Finding.FAIL and p_value is not None:
-            yield FailedClaim(test, each.claim, part.name, p_value)
+            yield test, each.claim, part.name, p_value
 
 
 def _number(count: float) -> str:

@@ -6,7 +6,6 @@ folder. The format is in docs/run-folder.md.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
@@ -20,7 +19,7 @@ from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.notification import without_secrets
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.report.run_folder import safe_files
-from pytest_ssdqual.report.run_folder.journal import RECORDS, SCHEMA, OtherSchema, folder_name, read_document, refuse
+from pytest_ssdqual.report.run_folder.journal import RECORDS, OtherSchema, document, folder_name, read_document, refuse
 from pytest_ssdqual.report.run_folder.manifest import installed_versions
 from pytest_ssdqual.rig.machine.machine import utc_now
 
@@ -105,11 +104,10 @@ def create_at(path: Path, bays: Iterable[FleetBay], *, merged: bool = False) -> 
 
 def write(fleet: Fleet) -> None:
     """Replace ``fleet.json`` atomically; ``JournalError`` if that fails."""
-    record = {"schema": SCHEMA, **plain(fleet)}
+    record = plain(fleet)
     del record["path"]
-    text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     try:
-        safe_files.write_whole(fleet.path / NAME, safe_text.json_text(text).encode())
+        safe_files.write_whole(fleet.path / NAME, document(record))
         safe_files.sync(fleet.path)
     except OSError as error:
         refuse(fleet.path / NAME, error)

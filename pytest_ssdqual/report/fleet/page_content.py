@@ -1,9 +1,10 @@
-"""Content of a fleet's page and summary, before rendering."""
+"""The page of a fleet as HTML without a script, its content before rendering, and the summary for a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -12,7 +13,8 @@ from pytest_ssdqual.qual.detect import outliers
 from pytest_ssdqual.qual.detect.outliers import OUTLYING
 from pytest_ssdqual.qual.names import counted, named
 from pytest_ssdqual.qual.units import format_value
-from pytest_ssdqual.report.charts import bays as bay_charts
+from pytest_ssdqual.report.charts import archive
+from pytest_ssdqual.report.ci import markdown
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.fleet import view
 from pytest_ssdqual.report.fleet.folder import BAYS
@@ -25,12 +27,27 @@ from pytest_ssdqual.report.fleet.view import (
     FleetView,
     together,
 )
+from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import MARKS, REPORT
+from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_summary.fitness import LOOKS, NUMBERS, Fitness
 from pytest_ssdqual.report.run_summary.next_step import Step
 from pytest_ssdqual.report.run_summary.overview import lists, overview, utc
 from pytest_ssdqual.report.view import promises
-from pytest_ssdqual.report.view.tables import Cell, MeasuredCell, PageLink, Table, bounded
+from pytest_ssdqual.report.view.tables import (
+    INDENT,
+    SIGN,
+    Cell,
+    MeasuredCell,
+    PageLink,
+    Section,
+    Table,
+    TextLine,
+    bounded,
+    paragraph,
+    sentences,
+    text_lines,
+)
 
 #: Limits for content of ``fleet.json`` and manifests, which have none of their own.
 MOST_BAYS, MOST_LABELS, CELL_CHARACTERS = 1_000, 8, 160
@@ -47,6 +64,8 @@ MOST_OUTLYING = 12
 LEFT_OUT = "the pages of the bays have them"
 #: With more bays than this, those that did not pass come first.
 MOST_IN_ORDER = 20
+#: Maximum number of bays and figures on a terminal, of characters of their names, and of values of a difference.
+MOST_TEXT_ROWS, NAME_CHARACTERS, MOST_VALUES = 20, 80, 4
 
 
 #: Title of a list, the mark of its sentences, and each sentence with a link to the page of its bay.
@@ -58,7 +77,7 @@ def compose(seen: FleetView) -> dict[str, Any]:
     found = view.rows(seen)
     kept, plain = view.promised(found), view.observed(found)
     names = [bay.name for bay in seen.begun]
-    charts, note = bay_charts.draw(kept, names)
+    charts, note = archive.of_bays(kept, names)
     why, left_out = _why(seen)
     return {
         "title": f"{seen.folder.resolve().name}: {counted(len(seen.bays), 'bay')}",
@@ -154,11 +173,11 @@ def _why(seen: FleetView) -> tuple[tuple[SentencesOfBays, ...], int]:
     of_bays = [(link(bay), lists(bay.run)) for bay in seen.bays if bay.run]
     shown: dict[tuple[str, str], list[tuple[PageLink, str]]] = {}
     for bay, listed in of_bays:
-        for title, mark, sentences in listed:
-            shown.setdefault((title, mark), []).extend((bay, each) for each in sentences[:OF_ONE])
+        for title, mark, told in listed:
+            shown.setdefault((title, mark), []).extend((bay, sentence) for sentence in told[:OF_ONE])
     why = tuple((title, mark, tuple(every[:MOST_SENTENCES])) for (title, mark), every in shown.items())
-    count = sum(len(sentences) for _, listed in of_bays for *_, sentences in listed)
-    return why, count - sum(len(sentences) for *_, sentences in why)
+    count = sum(len(told) for _, listed in of_bays for *_, told in listed)
+    return why, count - sum(len(told) for *_, told in why)
 
 
 def figures(caption: str, found: Sequence[FleetRow], names: Sequence[str], most: int = MOST_ROWS) -> Table:
@@ -203,3 +222,58 @@ def _standing_out(found: Sequence[FleetRow]) -> Iterator[str]:
         )
     if len(listed) > MOST_OUTLYING:
         yield f"One bay stands out in {len(listed) - MOST_OUTLYING:,} more figures."
+
+
+def summary_lines(seen: FleetView, width: int) -> list[str]:
+    """Return lines of at most ``width`` characters, except for long names."""
+    of_all = together(seen)
+    lines = [*paragraph(f"{of_all.headline}: {of_all.sentence}", width)]
+    judged = [f"Judged: {of_all.coverage}."] if of_all.fitness is not Fitness.FIT else []
+    for remark in (*judged, *of_all.remarks):
+        lines += paragraph(remark, width, first=INDENT, rest=INDENT * 2)
+    lines += [TextLine(""), *text_lines(_sections(seen), width)]
+    return [safe_text.line(line.text, 10_000) for line in lines]
+
+
+def _sections(seen: FleetView) -> Iterator[Section]:
+    listed = bays(seen, MOST_TEXT_ROWS)
+    yield Section(listed.caption, table=_narrow(listed.without("Drives", *labels(seen)).named_by(1)))
+    kept, names = view.promised(view.rows(seen)), [bay.name for bay in seen.begun]
+    if kept and len(names) > 1:
+        has_signs = len(names) <= MOST_COLUMNS and any(row.outcome in SIGN for row in kept)
+        legend = sentences("! fail, ? inconclusive, ‖ bounded") if has_signs else ()
+        yield Section("Promises", legend, _narrow(figures("", kept, names, MOST_TEXT_ROWS).named_by(3)))
+
+
+def _narrow(table: Table) -> Table:
+    """Return the table with names that leave room for figures."""
+    columns = tuple(safe_text.line(name, 24) for name in table.columns)
+    rows = tuple((safe_text.line(str(row[0]), NAME_CHARACTERS), *row[1:]) for row in table.rows)
+    return replace(table, columns=columns, rows=rows)
+
+
+def differing(seen: FleetView) -> list[str]:
+    """``differs: fio: 3.33 in dut1, dut2; 3.36 in dut3``."""
+    lines = []
+    for name, values, _ in seen.differences():
+        more = f" and {len(values) - MOST_VALUES:,} others" if len(values) > MOST_VALUES else ""
+        shown = "; ".join(f"{value} in {bays}" for value, bays in values[:MOST_VALUES])
+        lines.append(safe_text.line(f"differs: {name}: {shown}{more}", 1_000))
+    return lines
+
+
+def render(page: Mapping[str, Any]) -> str:
+    """Return the HTML file."""
+    return pages.render("fleet.html", "page.css", "fleet.css", page=page)
+
+
+def write(folder: Path) -> Path:
+    """Write ``report.html`` and ``summary.md`` of a fleet's folder with mode 0600; return the path of the page.
+
+    Call it after ``fleet.json`` records the end. ``OSError`` without space.
+    """
+    page = compose(FleetView.read(folder))
+    path = folder / REPORT
+    safe_files.write_whole(path, render(page).encode("utf-8", "backslashreplace"))
+    safe_files.write_whole(folder / markdown.NAME, markdown.fleet_text(page).encode("utf-8", "backslashreplace"))
+    return path

@@ -29,9 +29,9 @@ from pytest_ssdqual.report.fleet.folder import Fleet, FleetBay
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.run_summary.coverage import Coverage
-from pytest_ssdqual.report.run_summary.fitness import Counts, Fitness, PageVerdict, word_of
+from pytest_ssdqual.report.run_summary.fitness import Counts, Fitness, PageVerdict
 from pytest_ssdqual.report.run_summary.run_view import RunView
-from pytest_ssdqual.report.view.tables import SEVERITY, State, label, sorting
+from pytest_ssdqual.report.view.tables import SEVERITY, State, label, margin, sorting
 
 #: A figure over all bays.
 FleetFigure = tuple[FigureKey, str, int]
@@ -152,10 +152,10 @@ def _bay(asked: FleetBay, folder: Path | None) -> BayView:
 def _figures(judged: Iterable[Judged]) -> dict[FleetFigure, Evidence]:
     found: dict[FleetFigure, Evidence] = {}
     for each in sorted(judged, key=lambda one: one.test):
-        key, number = key_of(each.evidence), 0
-        while (name := (key, each.evidence.unit.value, number)) in found:
+        key, number = key_of(each), 0
+        while (name := (key, each.unit.value, number)) in found:
             number += 1
-        found[name] = each.evidence
+        found[name] = each
     return found
 
 
@@ -217,7 +217,7 @@ class FleetRow:
         """The bay with the worst outcome and the smallest margin; empty if nothing is promised."""
         if not self.is_promised:
             return ""
-        return min(self.cells, key=lambda name: (SEVERITY.index(self.cells[name].outcome), _margin(self.cells[name])))
+        return min(self.cells, key=lambda name: (SEVERITY.index(self.cells[name].outcome), margin(self.cells[name])))
 
     def bays(self, outcome: Finding) -> tuple[str, ...]:
         return tuple(name for name, each in self.cells.items() if each.outcome is outcome)
@@ -283,11 +283,6 @@ def _order(row: FleetRow) -> tuple[object, ...]:
     return SEVERITY.index(row.outcome), sorting(row.first), row.key, row.number
 
 
-def _margin(evidence: Evidence) -> float:
-    found = evidence.margin_percent
-    return math.inf if found is None or math.isnan(found) else found
-
-
 def together(seen: FleetView) -> PageVerdict:
     """Return the verdict of all bays together."""
     of = seen.by_fitness
@@ -307,7 +302,6 @@ def together(seen: FleetView) -> PageVerdict:
     has_failed = any(each.counts.failed for each in verdicts)
     return PageVerdict(
         fitness=fitness,
-        word=word_of(fitness, acceptance),
         sentence=_sentence(len(seen.bays), of[Fitness.FIT], of[Fitness.NOT_FIT]),
         use=_use(fitness, acceptance, unsure, has_failed=has_failed),
         remarks=(*gaps, *_each(seen), *filter(None, beside)),

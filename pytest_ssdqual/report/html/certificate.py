@@ -25,8 +25,6 @@ from pytest_ssdqual.report.view.promises import matrix
 
 #: Files that can be written again from the evidence, after the checksums were.
 WRITTEN_AGAIN = frozenset({REPORT, markdown.NAME})
-#: Names in the manifest.
-DRIVE = ("identity", "model", "firmware")
 NO_PDF = (
     "a PDF needs weasyprint and its library Pango: pip install 'pytest-ssdqual[certificate]', or write a page for a "
     "browser to print with -o FILE.html"

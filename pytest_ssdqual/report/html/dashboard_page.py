@@ -18,10 +18,8 @@ from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.report.archive.runs import read
 from pytest_ssdqual.report.charts import archive as charts_of
 from pytest_ssdqual.report.charts.archive import Margin
-from pytest_ssdqual.report.drawing.plot import Chart
-from pytest_ssdqual.report.drawing.room import ChartRoom
+from pytest_ssdqual.report.drawing.plot import Chart, ChartRoom
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
-from pytest_ssdqual.report.evidence.inspection import is_inspection
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
@@ -90,18 +88,11 @@ def _charts(
     products: Mapping[Product, Sequence[RunView]], margins: Mapping[str, Sequence[Margin]]
 ) -> tuple[Chart | None, tuple[Chart, ...], str]:
     """Return the charts, and a sentence if any are missing. An error in a chart does not cost the page."""
-    drawn: list[Chart] = []
-    verdicts, room = None, ChartRoom(MOST_BYTES, "ssdqual export has")
-    with room.guard():
-        verdicts = charts_of.verdicts(products) if products else None
-        if verdicts:
-            room.takes(verdicts)
-        for claim, found in list(margins.items())[:MOST_CHARTS]:
-            chart = charts_of.margin(claim, found)
-            if room.takes(chart):
-                drawn.append(chart)
-        room.left_out = len(margins) - len(drawn)
-    return verdicts, tuple(drawn), room.note
+    room = ChartRoom(MOST_BYTES, "ssdqual export has")
+    verdicts = room.taken(map(charts_of.verdicts, [products] if products else ()))
+    drawn = room.taken(charts_of.margin(claim, found) for claim, found in list(margins.items())[:MOST_CHARTS])
+    room.left_out = len(margins) - len(drawn)
+    return next(iter(verdicts), None), drawn, room.note
 
 
 def _products(products: Mapping[Product, Sequence[RunView]]) -> Table:
@@ -202,7 +193,7 @@ def margins_of(runs: Iterable[RunView]) -> dict[str, list[Margin]]:
     """
     of_claim: dict[str, list[Margin]] = {}
     for run in runs:
-        promised = [each for each in run.promised if each.limit and not is_inspection(each)]
+        promised = [each for each in run.promised if each.limit and not each.is_inspection]
         for claim, worst in {each.claim: each for each in sorted(promised, key=margin, reverse=True)}.items():
             of_claim.setdefault(claim, []).append((run, worst))
     return dict(sorted(of_claim.items(), key=lambda each: (min(margin(worst) for _, worst in each[1]), each[0])))
@@ -214,7 +205,7 @@ def outcomes_of(runs: Iterable[RunView]) -> Mapping[tuple[str, Product], Counter
     counts: dict[tuple[str, Product], Counter[str]] = {}
     for run in runs:
         for each in run.promised:
-            claim = "inspection" if is_inspection(each) else each.claim
+            claim = "inspection" if each.is_inspection else each.claim
             counts.setdefault((claim, (run.models, run.firmware)), Counter())[each.outcome] += 1
     ranks = {claim: known.index(claim) if claim in known else len(known) for claim, _ in counts}
     return dict(sorted(counts.items(), key=lambda each: (each[0][1], ranks[each[0][0]])))
@@ -227,4 +218,4 @@ def causes_of(runs: Iterable[RunView]) -> list[tuple[str, int]]:
 
 
 def _broken(run: RunView) -> Iterator[Evidence]:
-    return (each.evidence for each in run.judged if each.evidence.is_broken)
+    return (each for each in run.judged if each.is_broken)

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.run_summary.fitness import LOOKS
-from pytest_ssdqual.report.view.document import Section
-from pytest_ssdqual.report.view.tables import MeasuredCell, PageLink, State
+from pytest_ssdqual.report.view.tables import MeasuredCell, PageLink, Section, State
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,29 +39,29 @@ class Drawn:
     """Charts of a page."""
 
     #: Charts by the level of their arrays.
-    levels: tuple[tuple[str, tuple[Chart, ...]], ...] = ()
+    levels: tuple[tuple[str, tuple[Chart, ...]], ...]
     #: Charts by the key of the failure.
-    of_failures: Mapping[str, Chart] = field(default_factory=dict)
+    of_failures: Mapping[str, Chart]
     #: Failures that share the chart of another one: key → id of the chart.
-    shown_by: Mapping[str, str] = field(default_factory=dict)
+    shown_by: Mapping[str, str]
     #: Why charts are missing; empty if none is.
-    note: str = ""
+    note: str
     #: The members of the array whose promise is missed most, with the cause marked.
-    proof: Chart | None = None
+    proof: Chart | None
 
 
 def draw(story: RunReader, failures: Sequence[Failure]) -> Drawn:
     """Return the charts, those of failures first. An error in a chart does not cost the page."""
     from pytest_ssdqual.report.charts import chart_of, charts
     from pytest_ssdqual.report.charts.drives import under_load
-    from pytest_ssdqual.report.drawing.room import ChartRoom
+    from pytest_ssdqual.report.drawing.plot import ChartRoom
 
     room = ChartRoom(FAILURE_BYTES, "records.jsonl has")
     of_failures, shown_by = {}, {}
     levels: dict[str, list[Chart]] = {}
     proof = None
     with room.guard():
-        for group in groups(each.evidence for each in story.judged)[:1]:
+        for group in groups(story.judged)[:1]:
             run = observed_with(story, group.broken[0], group.drives)
             chart = under_load(run.seen, group.drives, f"{run.geometry} {run.workload}") if run and run.seen else None
             proof = chart if chart and room.takes(chart) else None
@@ -126,7 +125,7 @@ def text(story: RunReader) -> str:
         family=error_rates(run),
         health=subject.health(story),
         # Verdicts on lots, searches and integrity.
-        verdicts=[each for each in run.judged if each.evidence.about in CONCLUDED or each.evidence.claim == CLAIM],
+        verdicts=[each for each in run.judged if each.about in CONCLUDED or each.claim == CLAIM],
         arrays=subject.arrays(story),
         history=drive_history.table(story),
         links=witnesses.shared_links(story),

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder import safe_files
-from pytest_ssdqual.report.run_folder.journal import SCHEMA, OtherSchema, read_document
+from pytest_ssdqual.report.run_folder.journal import OtherSchema, document, load
 from pytest_ssdqual.rig.machine.machine import utc_now
 
 #: Maximum number of findings; each costs the next search a measurement.
@@ -78,8 +75,7 @@ class Store:
         """Return the findings, latest first; empty if none can be read. ``OtherSchema``."""
         path = self.folder / subject.file_name
         try:
-            with open(safe_files.open_regular(path), "rb") as file:  # noqa: PTH123
-                content = read_document(Findings, path, strict_json.read_json(file.read(MOST_BYTES)))
+            content = load(Findings, path, MOST_BYTES)
         except OtherSchema:
             raise
         except (OSError, ValueError):
@@ -105,5 +101,5 @@ class Store:
             with contextlib.suppress(FileExistsError):
                 safe_files.make_folder(self.folder)
         safe_files.require_ours(self.folder)
-        content = {"schema": SCHEMA, **plain(Findings(subject, tuple(found)))}
-        safe_files.write_whole(self.folder / subject.file_name, json.dumps(content, indent=2).encode() + b"\n")
+        content = document(Findings(subject, tuple(found)))
+        safe_files.write_whole(self.folder / subject.file_name, content)

@@ -7,13 +7,10 @@ Facts that only help to explain a figure are reported and recorded.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from itertools import pairwise, zip_longest
 from pathlib import Path
 
-from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive, FailureOrigin
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.fleet import folder as fleet
@@ -82,10 +79,8 @@ def _step_s(record: Record, step_s: float) -> float:
     """Return what counts of the ``step_s`` seconds by the time of day before a record."""
     if step_s <= LONGEST_STEP_S:
         return step_s
-    counted_s = record.facts.get("since_last_s")
-    if not isinstance(counted_s, int | float) or not counted_s > LONGEST_STEP_S:
-        return 0.0
-    return min(step_s, float(counted_s))
+    counted_s = record.fact("since_last_s", float, 0.0)
+    return min(step_s, counted_s) if counted_s > LONGEST_STEP_S else 0.0
 
 
 class NotResumable(ValueError):
@@ -192,9 +187,7 @@ class Past:
         found: dict[str, FailedDrive] = {}
         for record in self.records:
             if record.kind == "measurement_failed" and record.facts.get("origin") == FailureOrigin.DRIVE:
-                with suppress(KeyError, TypeError, ValueError):
-                    each = [from_plain(FailedDrive, entry) for entry in strict_json.array(record.facts["failed"])]
-                    found |= {drive.serial: drive for drive in each}
+                found |= {drive.serial: drive for drive in record.fact("failed", tuple[FailedDrive, ...], ())}
         return found
 
     @property
@@ -229,9 +222,9 @@ class Verdicts:
             test = record.test
             if record.kind == "run_resumed":
                 in_error.clear()
-            elif record.kind in JUDGED and (judged := Judged.of(record)):
+            elif record.kind in JUDGED and (judged := Judged.read(record)):
                 self._keep(judged)
-                if judged.evidence.outcome in (Finding.PASS, Finding.OBSERVED):
+                if judged.outcome in (Finding.PASS, Finding.OBSERVED):
                     passed.setdefault(test, set()).add(judged.subject)
             elif record.kind in ("error", "failed"):
                 in_error.add(test)
@@ -257,7 +250,7 @@ class Verdicts:
 
 
 def _result(judged: Judged) -> tuple[object, ...]:
-    return judged.is_expected, *(getattr(judged.evidence, name) for name in RESULT)
+    return judged.is_expected, *(getattr(judged, name) for name in RESULT)
 
 
 def _identity(facts: Mapping[str, str], machine: str) -> str:

@@ -65,12 +65,22 @@ def read_document(kind: type[RecordT], path: Path, content: object) -> RecordT:
     return from_plain(kind, found)
 
 
+def load(kind: type[RecordT], path: Path, most_bytes: int) -> RecordT:
+    """Return the dataclass of a file with a schema; ``OSError``, ``OtherSchema`` or ``ValueError``."""
+    with open(safe_files.open_regular(path), "rb") as file:  # noqa: PTH123 (a descriptor)
+        return read_document(kind, path, strict_json.read_json(file.read(most_bytes)))
+
+
+def document(record: object) -> bytes:
+    """Return the text of such a file, which people can read, too."""
+    text = json.dumps({"schema": SCHEMA, **plain(record)}, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return safe_text.json_text(text).encode()
+
+
 def read_checkpoint(folder: Path) -> Checkpoint | None:
     """Return the array that the run has left, and its state; None if there is none, or the file is damaged."""
     try:
-        path = folder / CHECKPOINT
-        with open(safe_files.open_regular(path), "rb") as file:  # noqa: PTH123 (a descriptor)
-            return read_document(Checkpoint, path, strict_json.read_json(file.read(MOST_CHECKPOINT_BYTES)))
+        return load(Checkpoint, folder / CHECKPOINT, MOST_CHECKPOINT_BYTES)
     except (OSError, ValueError):
         return None
 
@@ -178,7 +188,7 @@ class Journal:
     def write_manifest(self, record: Mapping[str, object]) -> None:
         """Replace ``manifest.json`` atomically."""
         with self._writing():
-            _write_json(self.path / MANIFEST, record)
+            _replace(self.path / MANIFEST, document(record))
 
     def transcribe(self, machine_name: str) -> Callable[[Completed], None]:
         """Return an observer that records every command run on this machine.
@@ -238,7 +248,7 @@ class Journal:
         if state is None:
             _remove(path)
         elif state != before:
-            _write_json(path, {"schema": SCHEMA, **plain(state)})
+            _replace(path, document(state))
 
     def _transcribe(self, machine_name: str, completed: Completed) -> None:
         with self._writing():
@@ -342,11 +352,6 @@ def _replace(path: Path, data: bytes) -> None:
             if path.stat().st_size == 0:  # only claimed
                 path.unlink()
         refuse(path, error)
-
-
-def _write_json(path: Path, record: Mapping[str, object]) -> None:
-    text = json.dumps(plain(record), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    _replace(path, safe_text.json_text(text).encode())
 
 
 def _remove(path: Path) -> None:

@@ -18,7 +18,6 @@ from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.records import plain, shallow
 from pytest_ssdqual.report.evidence.multiplicity import FamilyRecord
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, SCHEMA, Journal, read_document
-from pytest_ssdqual.report.run_folder.records import HealthRecord
 from pytest_ssdqual.rig.drives.topology import Drive
 
 if TYPE_CHECKING:
@@ -177,19 +176,78 @@ class Manifest:
         return replace(self, sessions=sessions, ended=ended, exit_status=exit_status)
 
     def to_record(self) -> dict[str, object]:
-        """Plain JSON data; ``from_record`` reads it back."""
+        """Plain JSON data; ``read`` reads it back."""
         return {"schema": SCHEMA, **plain(self)}
-
-    @classmethod
-    def from_record(cls, content: object) -> Manifest:
-        """Return the inverse of ``to_record``; ``ValueError`` for anything else, ``OtherSchema`` for another schema."""
-        return read_document(cls, Path(MANIFEST), content)
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
         """Return the manifest of a run folder; ``OSError`` or ``ValueError`` if it is missing or damaged."""
         path = folder / MANIFEST
         return read_document(cls, path, strict_json.read_json(path.read_bytes()))
+
+
+@frozen
+class HealthRecord:
+    """``health``: of one drive, before or after."""
+
+    #: Identity of the drive.
+    drive: str
+    when: str
+    #: File with the whole answer of smartctl.
+    raw: str
+    passed: bool | None
+    temperature_c: int | None
+    percentage_used: int | None
+    critical_warning: int | None
+    media_counts: Mapping[str, int]
+    power_on_hours: int | None
+    data_written_bytes: int | None
+    counters: Mapping[str, int]
+    media_errors: int | None
+
+
+@frozen
+class WorsenedDrive:
+    """``drive_worsened``: a drive that failed, or whose health changed by more than its use explains."""
+
+    #: Identity of the drive.
+    drive: str
+    #: Path, model and serial number.
+    name: str
+    findings: tuple[str, ...]
+    #: Those of the findings that make the product unfit.
+    defects: tuple[str, ...]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}: {finding}" for finding in self.findings)
+
+
+@frozen
+class PlannedClaims:
+    """``claims_planned``: for how many claims the verdicts are corrected."""
+
+    count: int
+    #: The protocol's ``verdict.family``.
+    control: str
+
+
+@frozen
+class PlannedTests:
+    """``tests_planned``: what a collection added."""
+
+    #: Ids of tests that will run and that no earlier session had.
+    tests: tuple[str, ...]
+    #: Claims that each test declares.
+    claims: tuple[tuple[str, ...], ...]
+    #: Ids of applicable tests of the same suites that will not run.
+    left_out: tuple[str, ...]
+    #: Claims that the spec promises.
+    promised: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.tests) != len(self.claims):
+            raise ValueError(f"{len(self.tests)} tests with the claims of {len(self.claims)}")
 
 
 #: In place of a manifest that is missing or damaged.

@@ -11,18 +11,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any, TypeVar
 
 from pytest_ssdqual.qual import safe_text, strict_json
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.records import RecordT, from_plain, plain
-from pytest_ssdqual.report.evidence import evidence, health
-from pytest_ssdqual.report.evidence.evidence import BESIDE, EXPECTED, About, Evidence
+from pytest_ssdqual.qual.records import RecordT, from_plain, plain, shallow
+from pytest_ssdqual.report.evidence import health
+from pytest_ssdqual.report.evidence.evidence import BESIDE, EXPECTED, About, Evidence, of_facts
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import RECORDS, OtherSchema, require_schema
-from pytest_ssdqual.report.run_folder.manifest import UNREADABLE, Manifest
-from pytest_ssdqual.report.run_folder.records import PlannedClaims, PlannedTests, WorsenedDrive
+from pytest_ssdqual.report.run_folder.manifest import UNREADABLE, Manifest, PlannedClaims, PlannedTests, WorsenedDrive
 
+DefaultT = TypeVar("DefaultT")
 #: Kinds of records that hold evidence.
 JUDGED = ("verdict", "observation")
 #: Kinds of the records of drives whose health worsened, and of the tests and claims of a session.
@@ -63,6 +64,13 @@ class Record:
     def content(self, kind: type[RecordT]) -> RecordT:
         """Return the record as the dataclass that was written; ``ValueError`` if it is damaged."""
         return from_plain(kind, {name: value for name, value in self.facts.items() if name not in BESIDE})
+
+    def fact(self, name: str, kind: type[RecordT], default: DefaultT) -> RecordT | DefaultT:
+        """Return a field; the default if it is missing or of another type."""
+        try:
+            return from_plain(kind, self.facts.get(name))
+        except ValueError:
+            return default
 
     @property
     def is_damaged(self) -> bool:
@@ -106,7 +114,7 @@ class CacheLeftSwitched:
     machine_id: str
     run_folder: Path
     #: All names of the drive, as the record has them.
-    names: frozenset[str] = frozenset()
+    names: frozenset[str]
 
 
 def read_records(path: Path, *kinds: str) -> Iterator[Record]:
@@ -164,7 +172,7 @@ def left_behind(*roots: Path) -> LeftBehind:
                 if record.kind in ("array_stopped", "write_cache_restored"):
                     undone.update(name for name in (uuid, change) if isinstance(name, str))
                 elif record.kind == "array_planned" and isinstance(uuid, str):
-                    arrays[uuid] = _planned(uuid, record.facts, file.parent)
+                    arrays[uuid] = _planned(uuid, record, file.parent)
                 elif record.kind == "write_cache_planned" and (left := _switched(record.facts, file.parent)):
                     caches.setdefault(left.change, left)
     return LeftBehind(
@@ -193,15 +201,9 @@ def _ours_below(folder: Path) -> list[Path]:
     return [each for each in sorted(folder.iterdir()) if safe_files.is_ours(each)] if folder.is_dir() else []
 
 
-def _planned(uuid: str, facts: Mapping[str, object], folder: Path) -> ArrayLeftBehind:
-    members = facts.get("members")
-    return ArrayLeftBehind(
-        uuid=uuid,
-        device=str(facts.get("device", "")),
-        members=tuple(map(str, members)) if isinstance(members, list) else (),
-        machine_id=str(facts.get("machine_id", "")),
-        run_folder=folder,
-    )
+def _planned(uuid: str, record: Record, folder: Path) -> ArrayLeftBehind:
+    device, machine_id = (record.fact(name, str, "") for name in ("device", "machine_id"))
+    return ArrayLeftBehind(uuid, device, record.fact("members", tuple[str, ...], ()), machine_id, folder)
 
 
 def _switched(facts: Mapping[str, object], folder: Path) -> CacheLeftSwitched | None:
@@ -233,35 +235,40 @@ def _parse(line: bytes, file: Path) -> Record | None:
 
 
 @frozen
-class Judged:
+class Judged(Evidence):
     """A verdict or an observation of a test."""
 
     #: Id of the test.
-    test: str
+    test: str = ""
     #: UTC, ISO 8601; empty before it is recorded.
-    time: str
-    evidence: Evidence
+    time: str = ""
     #: A failed verdict whose test was expected to fail.
     is_expected: bool = False
 
     @property
     def subject(self) -> tuple[object, ...]:
         """What it is about: equal of two if the later one replaces the earlier one."""
-        return self.test, *self.evidence.identity
+        return self.test, *self.identity
 
     @classmethod
-    def of(cls, record: Record) -> Judged | None:
+    def of(cls, test: str, evidence: Evidence, time: str = "", *, is_expected: bool = False) -> Judged:
+        """Return the evidence as that of a test."""
+        own: dict[str, Any] = shallow(evidence)
+        return cls(**own, test=test, time=time, is_expected=is_expected)
+
+    @classmethod
+    def read(cls, record: Record) -> Judged | None:
         """Return the content of a record; None if it is damaged."""
         try:
-            found = evidence.of_facts(record.facts)
+            found = of_facts(record.facts)
         except ValueError:
             return None
-        return cls(record.test, record.time, found, record.facts.get(EXPECTED) is True)
+        return cls.of(record.test, found, record.time, is_expected=record.facts.get(EXPECTED) is True)
 
     def replaces(self, damaged: Record) -> bool:
         """Return whether an earlier record, of which only some keys may be readable, was about the same."""
-        own = {"test": self.test, **plain(self.evidence)}
-        own["group"] = damaged.facts.get("group") if self.evidence.about is About.SEARCH else self.evidence.group
+        own = plain(self)
+        own["group"] = damaged.facts.get("group") if self.about is About.SEARCH else self.group
         return all(
             damaged.facts.get(name) == own[name] for name in ("test", "claim", "geometries", "workloads", "group")
         )
@@ -312,7 +319,7 @@ class RunReader:
         found: dict[tuple[object, ...], Judged] = {}
         damaged: list[Record] = []
         for record in self.of(*JUDGED):
-            if each := Judged.of(record):
+            if each := Judged.read(record):
                 found.pop(each.subject, None)
                 found[each.subject] = each
                 damaged = [other for other in damaged if not each.replaces(other)]
@@ -357,8 +364,8 @@ class RunReader:
     def failed_drives(self) -> Iterator[tuple[str, str]]:
         """Yield the serial number of each drive that failed under the load, and the id of the test that reported it."""
         for each in self.judged:
-            if each.evidence.claim == health.FAILED:
-                yield from ((part.name, each.test) for part in each.evidence.members)
+            if each.claim == health.FAILED:
+                yield from ((part.name, each.test) for part in each.members)
 
 
 def _manifest(folder: Path) -> Manifest:

@@ -9,8 +9,6 @@ from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.validity.attribution import Culprit
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 
-#: Serial numbers in a headline; the evidence of each promise has all.
-NAMED = 4
 WORDS = {Finding.FAIL: "failed", Finding.INCONCLUSIVE: "inconclusive", Finding.BOUNDED: "bounded"}
 NO_CAUSE = (None, Culprit.UNKNOWN)
 

@@ -15,11 +15,9 @@ from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.evidence.health import FAILED as FAILED_DRIVES
 from pytest_ssdqual.report.evidence.health import OF_HEALTH
-from pytest_ssdqual.report.evidence.inspection import PREFIX as INSPECTED
+from pytest_ssdqual.report.run_folder.manifest import PlannedTests
 from pytest_ssdqual.report.run_folder.reader import PLANNED, Judged, Record, RunReader
-from pytest_ssdqual.report.run_folder.records import PlannedTests
 from pytest_ssdqual.report.run_summary.errors import ERROR, FAILED, PASSED, SKIPPED
-from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.tables import label, parse_geometry
 
 #: Key of the record of a skipped test that does not apply to these drives.
@@ -60,11 +58,8 @@ class HollowPromise:
         if not self.tests:
             return f"{name}: no test of it was selected"
         of = f" in {', '.join(self.suites)}" if self.suites else ""
-        return f"{name}{of}: {'its only test was not judged' if self.tests == 1 else self._none}"
-
-    @property
-    def _none(self) -> str:
-        return f"none of {self.tests:,} tests judged"
+        what = "its only test was not judged" if self.tests == 1 else f"none of {self.tests:,} tests judged"
+        return f"{name}{of}: {what}"
 
 
 @frozen
@@ -175,7 +170,7 @@ def coverage(story: RunReader, judged: Sequence[Judged]) -> Coverage:
 def _ends(story: RunReader, judged: Sequence[Judged]) -> dict[str, _Test]:
     verdicts: dict[str, list[Evidence]] = {}
     for each in judged:
-        verdicts.setdefault(each.test, []).append(each.evidence)
+        verdicts.setdefault(each.test, []).append(each)
     last = {record.test: record for record in story.of(ERROR, FAILED, PASSED, SKIPPED) if not record.is_of_session}
     return {test: _end(verdicts.get(test, ()), last.get(test)) for test in {**verdicts, **last}}
 
@@ -204,12 +199,12 @@ def _drives(story: RunReader, judged: Sequence[Judged], drives: Mapping[str, str
     by_name = {serial: identity for identity, serial in drives.items()}
     members: dict[str, set[str]] = {}
     for record in story.of(*OF_MEMBERS):
-        listed = subject.texts(record.facts.get("members"))
-        members.setdefault(subject.text(record.facts, "geometry"), set()).update(listed)
+        of_array = members.setdefault(record.fact("geometry", str, ""), set())
+        of_array.update(record.fact("members", tuple[str, ...], ()))
     loaded, inspected = set[str](), set[str]()
-    for each in (one.evidence for one in judged if one.evidence.is_promised and one.evidence.claim not in OF_HEALTH):
+    for each in (one for one in judged if one.is_promised and one.claim not in OF_HEALTH):
         named = {by_name.get(part.name, part.name) for part in each.members}
-        if each.claim.startswith(INSPECTED):
+        if each.is_inspection:
             inspected |= named
             continue
         loaded |= named

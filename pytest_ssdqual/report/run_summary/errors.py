@@ -7,15 +7,15 @@ tests of it. A verdict of the same session resolves nothing: of a test with subt
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, chain
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.report.run_folder.manifest import PlannedTests
 from pytest_ssdqual.report.run_folder.reader import JUDGED, PLANNED, RESUMED, Record, RunReader
-from pytest_ssdqual.report.run_folder.records import PlannedTests
 
 #: Kinds of records of a test without a verdict: an error, or a fail for another reason than a promise.
 ERROR, FAILED = "error", "failed"
@@ -90,9 +90,7 @@ def _open(story: RunReader) -> Iterable[Record]:
         if record.kind in (*JUDGED, PASSED)
     }
     undecided = {
-        (each.test, each.evidence.sentence[:ENOUGH_CHARACTERS])
-        for each in story.judged
-        if each.evidence.outcome is Finding.INCONCLUSIVE
+        (each.test, each.sentence[:ENOUGH_CHARACTERS]) for each in story.judged if each.outcome is Finding.INCONCLUSIVE
     }
     for number, record in enumerate(story.records):
         test, message = record.test, str(record.facts.get("message", ""))
@@ -125,3 +123,34 @@ def skipped(story: RunReader) -> Mapping[str, Sequence[str]]:
         if record.kind == SKIPPED:
             found.setdefault(str(record.facts.get("reason", "")), []).append(test)
     return found
+
+
+@frozen
+class Unresolved:
+    """Ids of tests, each once."""
+
+    failed: tuple[str, ...]
+    #: Inconclusive, or ended in an error.
+    undecided: tuple[str, ...]
+
+
+def unresolved(
+    story: RunReader, *, tests: Collection[str] = (), subjects: Collection[object] = (), inconclusive: bool = True
+) -> Unresolved:
+    """Return what is open in ``story``, without what the present session reports itself.
+
+    ``tests`` are those that it judged or ended in an error, ``subjects`` what its verdicts are about.
+    ``inconclusive``: verdicts without a result count (``ssd_inconclusive``).
+    """
+    failed, undecided = dict[str, None](), dict[str, None]()
+    for judged in story.judged:
+        if judged.subject in subjects or judged.is_expected:
+            continue
+        if judged.outcome is Finding.FAIL:
+            failed[judged.test] = None
+        elif inconclusive and judged.outcome is Finding.INCONCLUSIVE:
+            undecided[judged.test] = None
+    for trouble in troubles(story):
+        of_kind = failed if trouble.is_failure else undecided
+        of_kind.update({test: None for test in trouble.tests if test not in tests})
+    return Unresolved(tuple(failed), tuple(undecided))

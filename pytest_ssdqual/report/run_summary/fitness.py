@@ -6,16 +6,14 @@ A product is fit only if the run decided everything that it planned, and judged 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 from enum import StrEnum
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import counted, named
 from pytest_ssdqual.qual.spec.spec import DEFAULT
 from pytest_ssdqual.qual.stats import repeatability
-from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.evidence.evidence import INSPECTED, Evidence, Finding
 from pytest_ssdqual.report.evidence.health import OF_HEALTH
-from pytest_ssdqual.report.evidence.inspection import PREFIX as INSPECTED
 from pytest_ssdqual.report.evidence.integrity import READ_BACK
 from pytest_ssdqual.report.run_folder.manifest import Manifest
 from pytest_ssdqual.report.run_folder.reader import Judged
@@ -98,9 +96,6 @@ class PageVerdict:
     """Fitness as pages, summary and metrics show it."""
 
     fitness: Fitness
-    #: ``Fit``, ``Not fit``, ``Undecided``, ``No verdict``; ``Passed, not for acceptance`` by a protocol that may not
-    #: decide.
-    word: str
     sentence: str
     #: Whether the run may be used for acceptance; if not, why.
     use: str
@@ -108,11 +103,16 @@ class PageVerdict:
     remarks: tuple[str, ...]
     counts: Counts
     acceptance: bool
-    coverage: Coverage = field(default_factory=Coverage)
+    coverage: Coverage
     #: Those of the remarks that say why the run did not decide everything that it planned.
-    gaps: tuple[str, ...] = ()
+    gaps: tuple[str, ...]
     #: Sentence beside the intervals of steady rates; empty if there are none.
     repeatability: str = ""
+
+    @property
+    def word(self) -> str:
+        """See ``word_of``."""
+        return word_of(self.fitness, self.acceptance)
 
     @property
     def state(self) -> State:
@@ -146,8 +146,8 @@ def count(
     unread: int = 0,
 ) -> Counts:
     """Return the counts of a run."""
-    outcomes = [each.evidence.outcome for each in judged]
-    promised = [each.evidence for each in judged if each.evidence.is_promised]
+    outcomes = [each.outcome for each in judged]
+    promised = [each for each in judged if each.is_promised]
     # Bounded verdicts do not judge performance; with them, passes of health, inspection and data comparison alone do
     # not make a product fit.
     decided = [evidence for evidence in promised if evidence.outcome is not Finding.BOUNDED]
@@ -168,8 +168,8 @@ def count(
         lost=sum(len(each.tests) for each in lost),
         lost_to=tuple(dict.fromkeys(serial for each in lost for serial in each.drives)),
         tests=len({*(each.test for each in judged), *(test for each in errors for test in each.tests)}),
-        limited=sum(is_limited(each.evidence) for each in judged),
-        steady_rates=sum(each.evidence.claim in repeatability.STEADY_RATES for each in judged),
+        limited=sum(map(is_limited, judged)),
+        steady_rates=sum(each.claim in repeatability.STEADY_RATES for each in judged),
     )
 
 
@@ -197,11 +197,11 @@ def stand(counts: Counts, manifest: Manifest, coverage: Coverage = NOTHING) -> P
         fitness = Fitness.UNDECIDED
     else:
         fitness = Fitness.NO_VERDICT
-    word, use = word_of(fitness, acceptance), _use(fitness, counts, manifest, coverage)
+    use = _use(fitness, counts, manifest, coverage)
     sentence = _sentence(counts, gaps, coverage)
     remarks = (*(each for each in gaps if each[:-1] not in sentence), *_limits(counts, manifest, coverage))
     beside = repeatability.sentence() if counts.steady_rates else ""
-    return PageVerdict(fitness, word, sentence, use, remarks, counts, acceptance, coverage, gaps, beside)
+    return PageVerdict(fitness, sentence, use, remarks, counts, acceptance, coverage, gaps, beside)
 
 
 def _is_cut_short(manifest: Manifest) -> bool:

@@ -11,11 +11,8 @@ from pytest_ssdqual.qual.units import format_clock
 from pytest_ssdqual.report.evidence import multiplicity as family
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.evidence.health import FAILED, HEALTH
-from pytest_ssdqual.report.evidence.inspection import is_inspection
 from pytest_ssdqual.report.run_folder.journal import RECORDS
-from pytest_ssdqual.report.run_folder.manifest import Manifest
-from pytest_ssdqual.report.run_folder.reader import Judged
-from pytest_ssdqual.report.run_folder.records import WorsenedDrive
+from pytest_ssdqual.report.run_folder.manifest import Manifest, WorsenedDrive
 from pytest_ssdqual.report.run_summary import next_step
 from pytest_ssdqual.report.run_summary.causes import blamed
 from pytest_ssdqual.report.run_summary.fitness import lost
@@ -35,13 +32,13 @@ class DriveMark:
 
     serial: str
     #: Phrases; empty without one.
-    charges: tuple[str, ...] = ()
+    charges: tuple[str, ...]
     #: ``not tested``, ``only inspected``; empty for a drive that a judged test loaded.
-    untested: str = ""
+    untested: str
     #: Device name.
-    path: str = ""
+    path: str
     #: True if it is the cause of failed promises.
-    is_cause: bool = False
+    is_cause: bool
 
 
 @frozen
@@ -85,7 +82,7 @@ def overview(run: RunView) -> Overview:
 def drive_marks(run: RunView) -> Sequence[DriveMark]:
     """Return every drive of the run with the charges against it; what all drives have in common is no mark."""
     drives = run.manifest.drives
-    guilty, alone = blamed(run.causes), _failed_alone(each.evidence for each in run.judged)
+    guilty, alone = blamed(run.causes), _failed_alone(run.judged)
     serials = [drive.name for drive in drives]
     if len(serials) > 1 and min(guilty.get(serial, 0) for serial in serials) == max(guilty.values(), default=0):
         guilty = {}
@@ -108,22 +105,22 @@ def _inspected(run: RunView) -> tuple[InspectedDrive, ...]:
 
 def failed_drives(run: RunView) -> tuple[str, ...]:
     """Return the serial numbers of the drives that failed under the load."""
-    found = (each.evidence for each in run.judged if each.evidence.claim == FAILED)
+    found = (each for each in run.judged if each.claim == FAILED)
     return tuple(dict.fromkeys(part.name for each in found for part in each.members))
 
 
 def _charge(guilty: int, alone: int) -> str:
     """Return of how many failed promises a drive is the cause, or else how many of its own it fails."""
     if guilty:
-        return f"cause of {guilty:,} failed {'promise' if guilty == 1 else 'promises'}"
-    return f"fails {alone:,} {'promise' if alone == 1 else 'promises'} of its own" if alone else ""
+        return f"cause of {counted(guilty, 'failed promise')}"
+    return f"fails {counted(alone, 'promise')} of its own" if alone else ""
 
 
 def _failed_alone(evidence: Iterable[Evidence]) -> dict[str, int]:
     """Return by serial number how many promises a drive failed that was judged by itself."""
     counts: dict[str, int] = {}
     for each in evidence:
-        if each.claim not in (HEALTH, FAILED) and each.is_promised and not is_inspection(each):
+        if each.claim not in (HEALTH, FAILED) and each.is_promised and not each.is_inspection:
             for part in each.members:
                 counts[part.name] = counts.get(part.name, 0) + (part.outcome is Finding.FAIL)
     return counts
@@ -198,7 +195,7 @@ def _facts(run: RunView) -> Iterator[tuple[str, str]]:
     yield "Judged", str(run.verdict.coverage)
     if what := arrays_judged(run.judged):
         yield "Tested", what
-    if passed := promises.passed(each.evidence for each in run.judged):
+    if passed := promises.passed(run.judged):
         yield "Passed", passed
     for name in ("protocol", "spec"):
         yield name.capitalize(), run.document(name) or "unknown"
@@ -223,11 +220,11 @@ def details(run: RunView, where: str) -> Iterator[tuple[str, str]]:
     yield "Run folder", str(run.folder)
 
 
-def arrays_judged(judged: Iterable[Judged]) -> str:
+def arrays_judged(judged: Iterable[Evidence]) -> str:
     """Return ``single drives, RAID 5 of 3 to 8 drives``, all of them measured; empty if none was judged."""
     widths: dict[tuple[str, str], set[int]] = {}
     for each in judged:
-        for geometry in each.evidence.geometries if each.evidence.claim != HEALTH else ():
+        for geometry in each.geometries if each.claim != HEALTH else ():
             level, state, width = parse_geometry(geometry)
             if width:
                 widths.setdefault((level, state), set()).add(width)
@@ -270,6 +267,6 @@ def error_rates(run: RunView) -> tuple[str, ...]:
     noted = run.manifest.family
     if noted is None:
         return ()
-    judged = [(each.test, each.evidence) for each in run.judged]
-    found = family.tally(judged, noted.error_control, noted.confidence, run.document("protocol"))
-    return tuple(family.lines(found)) if found else ()
+    judged = [(each.test, each) for each in run.judged]
+    found = family.tally(judged, noted.error_control, noted.confidence)
+    return tuple(family.lines(found, run.document("protocol"))) if found else ()

@@ -11,9 +11,8 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
-from pytest_ssdqual.report.run_folder.manifest import Manifest
+from pytest_ssdqual.report.run_folder.manifest import HealthRecord, Manifest, WorsenedDrive
 from pytest_ssdqual.report.run_folder.reader import DECISIVE, JUDGED, RESUMED, WORSENED, Judged, RunReader
-from pytest_ssdqual.report.run_folder.records import HealthRecord, WorsenedDrive
 from pytest_ssdqual.report.run_summary import coverage, time_budget, write_caches
 from pytest_ssdqual.report.run_summary.causes import CauseGroup, groups
 from pytest_ssdqual.report.run_summary.errors import (
@@ -97,16 +96,16 @@ class RunView:
     @property
     def promised(self) -> list[Evidence]:
         """What was judged by a promise."""
-        return [each.evidence for each in self.judged if each.evidence.is_promised]
+        return [each for each in self.judged if each.is_promised]
 
     def sentences(self, outcome: str) -> tuple[str, ...]:
         """Return the sentences of all claims with this outcome (``Finding``)."""
-        return tuple(each.evidence.sentence for each in self.judged if each.evidence.outcome == outcome)
+        return tuple(each.sentence for each in self.judged if each.outcome == outcome)
 
     @property
     def causes(self) -> tuple[CauseGroup, ...]:
         """The broken promises by their causes; see ``causes.groups``."""
-        return groups(each.evidence for each in self.judged)
+        return groups(self.judged)
 
     @property
     def machines(self) -> tuple[str, ...]:

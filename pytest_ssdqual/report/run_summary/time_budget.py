@@ -31,17 +31,17 @@ class BudgetUse:
         planned, ended, not_begun = None, set[str](), set[str]()
         for each in records:
             if each.kind == "budget":
-                planned = each.facts
+                planned = each
                 not_begun.clear()
             elif each.kind == "budget_spent":
                 steps = not_begun if each.facts.get("begun") is False else ended
                 steps.add(str(each.facts.get("step")))
         if planned is None:
             return None
-        seconds, left_out = planned.get("seconds"), planned.get("left_out")
-        if not isinstance(seconds, int | float) or not isinstance(left_out, list):
+        seconds, left_out = planned.fact("seconds", float, None), planned.fact("left_out", list[object], None)
+        if seconds is None or left_out is None:
             return None
-        return cls(float(seconds), len(left_out), len(ended) + len(not_begun))
+        return cls(seconds, len(left_out), len(ended) + len(not_begun))
 
     def __str__(self) -> str:
         """``8 h; 65 measurements left out, 2 steps ended undecided or not begun``."""

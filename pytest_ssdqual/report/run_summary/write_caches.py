@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pytest_ssdqual.report.run_folder.reader import Record, RunReader
+from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.tables import TableRow
 from pytest_ssdqual.rig.drives.cache_state import WriteCacheRecord
@@ -23,7 +23,7 @@ def rows(story: RunReader) -> Iterator[TableRow]:
     outcomes = {each.drive: each.outcome for each in _readings(story)}
     if outcome := _grouped(story, outcomes, is_always_counted=True):
         yield "write caches", outcome
-    switched = {_name(each, "change") for each in story.of("write_cache_planned")}
+    switched = {each.fact("change", str, "") for each in story.of("write_cache_planned")}
     last = story.last_of_caches()
     restored = sum(last[change].kind == "write_cache_restored" for change in switched & last.keys())
     if switched:
@@ -54,7 +54,3 @@ def _drives(drives: list[str], serials: Mapping[str, str], most: int) -> str:
     if len(drives) == most or len(drives) > subject.MOST_NAMED:
         return number
     return f"{number}: {', '.join(serials.get(drive, drive) for drive in drives)}"
-
-
-def _name(record: Record, key: str) -> str:
-    return subject.text(record.facts, key)

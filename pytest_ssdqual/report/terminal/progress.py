@@ -18,7 +18,6 @@ from typing import Protocol, Self
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.progress_events import (
     BayProgress,
-    Begun,
     Idle,
     LoadBegun,
     Looked,
@@ -181,14 +180,6 @@ class Progress:
 
     def __post_init__(self) -> None:
         self.state.observers.append(self._show)
-
-    def __call__(self, what: str, expected_s: float) -> None:
-        """Start a step of the only bay; this ends its previous step."""
-        self.take(Begun(what, expected_s))
-
-    def looked(self, text: str) -> None:
-        """Print a permanent line about a look."""
-        self.take(Looked(text))
 
     def take(self, news: News, name: str = "", at_s: float | None = None) -> None:
         """Apply an event of a bay, which happened at ``at_s`` by ``clock``, and redraw if it is due."""

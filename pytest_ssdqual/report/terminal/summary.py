@@ -18,11 +18,8 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.report.evidence import multiplicity
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
 from pytest_ssdqual.report.evidence.health import FAILED
-from pytest_ssdqual.report.evidence.inspection import is_inspection
-from pytest_ssdqual.report.evidence.multiplicity import ClaimTally
 from pytest_ssdqual.report.run_summary.fitness import LOOKS, Fitness
 from pytest_ssdqual.report.run_summary.overview import failed_drives, overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
@@ -82,7 +79,7 @@ def table(
 
 def _counts_findings(evidence: Evidence) -> bool:
     """Return whether a claim counts findings and allows none: its sentence tells more than its figures."""
-    return is_inspection(evidence) or (evidence.unit is Unit.COUNT and evidence.limit == 0 and evidence.is_reading)
+    return evidence.is_inspection or (evidence.unit is Unit.COUNT and evidence.limit == 0 and evidence.is_reading)
 
 
 def _inspection(inspected: Sequence[InspectedDrive], width: int, verbosity: int) -> Iterator[TextLine]:
@@ -104,7 +101,7 @@ def _inspection(inspected: Sequence[InspectedDrive], width: int, verbosity: int)
 def _findings(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
     """Yield the sentences about drives with findings; those that failed under load are the cause, above."""
     for each in evidence:
-        is_told = each.claim == FAILED or is_inspection(each)
+        is_told = each.claim == FAILED or each.is_inspection
         if each.outcome in BROKEN and _counts_findings(each) and not is_told:
             yield from paragraph(each.sentence, width, (COLOUR[each.outcome],))
 
@@ -195,7 +192,7 @@ def header_lines(header: Header) -> list[str]:
 def write_table(
     writer: TerminalWriter,
     evidence: Sequence[Evidence],
-    tally: ClaimTally | None = None,
+    error_rates: Sequence[str] = (),
     *,
     width: int,
     verbosity: int,
@@ -205,7 +202,8 @@ def write_table(
 ) -> None:
     """Write the section of this plugin in pytest's summary; nothing if there is neither a verdict nor evidence.
 
-    ``tally`` is about all verdicts together, for verbosity above 0; ``bay`` names the bay if there are several.
+    ``error_rates`` are sentences about all verdicts together, for verbosity above 0; ``bay`` names the bay if
+    there are several.
     """
     lines = table(evidence, width, verbosity, promises.inspected_drives(run.judged) if run else ())
     if not lines and not run:
@@ -217,7 +215,7 @@ def write_table(
     write_lines(writer, lines)
     if verbosity > 0:
         repeatability = run.verdict.repeatability if run else ""
-        for sentence in (*(multiplicity.lines(tally) if tally else ()), *filter(None, [repeatability])):
+        for sentence in (*error_rates, *filter(None, [repeatability])):
             write_lines(writer, paragraph(sentence, width))
     elif lines:
         write_line(writer, "every figure with its limit and interval, and the error rates: -v")

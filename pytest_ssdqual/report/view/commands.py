@@ -8,7 +8,7 @@ matched by time and writer, both of the controller.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -124,11 +124,10 @@ def _seconds(value: object) -> float:
 
 def _shown(argv: list[str]) -> list[str]:
     """Return the arguments without the scripts that wrap a command; the transcript has them."""
-    if argv[:2] != ["sh", "-c"] or len(argv) < 4:
-        return [_shortened(each, ARGUMENT_CHARACTERS) for each in argv]
-    if argv[3] == BOUND and (program := _bound(argv)):
-        return [_shortened(each, ARGUMENT_CHARACTERS) for each in program]
-    return [*argv[:2], *(_script_shortened(each) for each in argv[2:])]
+    is_script = argv[:2] == ["sh", "-c"] and len(argv) > 3
+    program = _bound(argv) if is_script and argv[3] == BOUND else []
+    shorten = _script_shortened if is_script and not program else _shortened
+    return list(map(shorten, program or argv))
 
 
 def _bound(argv: list[str]) -> list[str]:
@@ -146,10 +145,10 @@ def _script_shortened(argument: str) -> str:
     """Return the beginning of a script (also one for awk, perl or Python); shorten any other argument as usual."""
     if "\n" in argument:
         return _shortened(" ".join(argument.split()), SCRIPT_CHARACTERS)
-    return _shortened(argument, ARGUMENT_CHARACTERS)
+    return _shortened(argument)
 
 
-def _shortened(argument: str, most: int) -> str:
+def _shortened(argument: str, most: int = ARGUMENT_CHARACTERS) -> str:
     return argument if len(argument) <= most else f"{argument[:most]}…"
 
 
@@ -206,12 +205,6 @@ def of(found: Sequence[ShownCommand], mentioned: Iterable[Mention | None], drive
     words = {word.removeprefix(TARGET) for text in (*fio, *arrays) for word in shlex.split(text)}
     named = tuple(f"{path} was {serial}" for path, serial in drives.items() if path in words)
     return Repeat(tuple(fio), tuple(arrays), tuple(destroyed), named)
-
-
-def names(story: RunReader) -> Iterator[tuple[str, str]]:
-    """Yield device name and serial number of every drive of the run. Device names change with every boot."""
-    for drive in story.manifest.drives:
-        yield drive.path, drive.name
 
 
 def array_of(found: Iterable[ShownCommand], mention: Mention, fio: str) -> str:

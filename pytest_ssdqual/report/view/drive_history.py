@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 from pytest_ssdqual.report.view import subject
-from pytest_ssdqual.report.view.subject import text
 from pytest_ssdqual.report.view.tables import Table, bounded
 
 #: Kinds of records of what was done before the measurements.
@@ -41,16 +41,13 @@ class Event:
 
     @property
     def row(self) -> tuple[str, ...]:
-        facts = self.record.facts
         time = self.record.time[:MINUTE].replace("T", " ")
-        return time, self.name, text(facts, "geometry"), self._what(), self.capacities
+        return time, self.name, self.record.fact("geometry", str, ""), self._what(), self.capacities
 
     def _what(self) -> str:
         if not self.cells:
             return self.what
-        count = sum(self.cells.values())
-        cells = f"{count:,} {'cell' if count == 1 else 'cells'} of {len(self.cells):,}"
-        cells += f" {'workload' if len(self.cells) == 1 else 'workloads'}"
+        cells = f"{counted(self.cells.total(), 'cell')} of {counted(len(self.cells), 'workload')}"
         if not self.refreshed_s:
             return cells
         return f"{cells}, after {format_duration(self.refreshed_s)} of writes to the bare drives"
@@ -78,12 +75,11 @@ def _written(event: Event) -> str:
 
 def _before(story: RunReader) -> Iterator[Event]:
     for record in story.of(*BEFORE):
-        facts = record.facts
         if record.kind == "filled":
-            yield Event(record, "fill", f"sequential, {text(facts, 'bs')}", _counted(facts.get("passes")))
+            yield Event(record, "fill", f"sequential, {record.fact('bs', str, '')}", _counted(record, "passes"))
         elif record.kind == "conditioned":
-            yield Event(record, "conditioning", text(facts, "workload"), _counted(facts.get("capacities")))
-        elif purged := subject.purges(facts):
+            yield Event(record, "conditioning", record.fact("workload", str, ""), _counted(record, "capacities"))
+        elif purged := subject.purges(record):
             yield Event(record, "purge", purged)
 
 
@@ -92,24 +88,23 @@ def _visits(story: RunReader) -> Iterator[Event]:
     visits: dict[tuple[str, float], Event] = {}
     refreshed_s = 0.0
     for record in story.of("refreshed", "cell"):
-        facts = record.facts
         if record.kind == "refreshed":
-            refreshed_s = subject.number(facts.get("seconds")) or 0.0
+            refreshed_s = record.fact("seconds", float, 0.0)
             continue
-        number = subject.number(facts.get("visit"))
-        if number is None or facts.get("of") != MEASURED:
+        number = record.fact("visit", float, None)
+        if number is None or record.facts.get("of") != MEASURED:
             continue  # damaged, or of a search on drives of its own
-        place = text(facts, "geometry"), number
+        place = record.fact("geometry", str, ""), number
         if place not in visits:
             visits[place] = Event(record, f"visit {number + 1:g}", "", refreshed_s=refreshed_s)
             refreshed_s = 0.0
-        visits[place].cells[text(facts, "workload")] += 1
+        visits[place].cells[record.fact("workload", str, "")] += 1
     yield from visits.values()
 
 
-def _counted(value: object) -> str:
+def _counted(record: Record, name: str) -> str:
     """Return capacities with two decimals at most; empty if they are not known."""
-    number = subject.number(value)
+    number = record.fact(name, float, None)
     if number is None:
         return ""
     return f"{number:.2f}".rstrip("0").rstrip(".") if number >= LEAST_SHOWN else f"< {LEAST_SHOWN}"

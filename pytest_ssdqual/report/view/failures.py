@@ -17,7 +17,6 @@ from pytest_ssdqual.qual.measured.environment import EnvironmentRecord, KernelLo
 from pytest_ssdqual.qual.measured.result_records import MeasuredRecord
 from pytest_ssdqual.qual.measured.run import RunRecord
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
-from pytest_ssdqual.report.evidence.inspection import is_inspection
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 from pytest_ssdqual.report.view import commands, witnesses
 from pytest_ssdqual.report.view.commands import Repeat, ShownCommand
@@ -98,7 +97,7 @@ class Failure:
     @property
     def cause(self) -> str:
         """What is the cause; empty if none was attributed."""
-        found = self.judged.evidence.cause
+        found = self.judged.cause
         return found.subject if found else ""
 
 
@@ -106,10 +105,11 @@ def failures(story: RunReader, judged: Sequence[Judged], ran: Sequence[ShownComm
     """Yield the first ``MOST`` failed promises in the order in which they were judged; ``ran`` are all commands."""
     # Record of the fio process that wrote a raw file, the first record that names it, and the kernel log of that time.
     runs, mentions, logs = dict(_runs(story)), commands.mentions(story), kernel_logs(story)
-    drives = dict(commands.names(story))
-    broken = [each for each in judged if each.evidence.outcome is Finding.FAIL and not is_inspection(each.evidence)]
+    # Device names change with every boot.
+    drives = {drive.path: drive.name for drive in story.manifest.drives}
+    broken = [each for each in judged if each.outcome is Finding.FAIL and not each.is_inspection]
     for number, each in enumerate(broken[:MOST], 1):
-        raw = each.evidence.raw
+        raw = each.raw
         run = next((runs[name] for name in raw if name in runs), None)
         yield Failure(
             key=f"failure-{number}",

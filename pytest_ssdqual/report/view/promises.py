@@ -13,9 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.inspection.checks import CHECKS
 from pytest_ssdqual.qual.names import counted
-from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part
-from pytest_ssdqual.report.evidence.inspection import PREFIX, is_inspection
-from pytest_ssdqual.report.run_folder.reader import Judged
+from pytest_ssdqual.report.evidence.evidence import INSPECTED, About, Evidence, Finding, Part
 from pytest_ssdqual.report.view.grid import shared
 from pytest_ssdqual.report.view.tables import (
     BROKEN,
@@ -46,7 +44,7 @@ MOST_BAYS = 12
 ALL_WIDTHS = "all widths"
 
 
-def promised(judged: Collection[Judged], most_rows: int) -> Table:
+def promised(judged: Collection[Evidence], most_rows: int) -> Table:
     """Return a row for each promise, the worst first; of more than ``most_rows``, for each claim of each level."""
     found = matrix(judged)
     if sum(row.count for row in found.rows) <= most_rows:
@@ -58,9 +56,9 @@ def promised(judged: Collection[Judged], most_rows: int) -> Table:
     return Table(("Claim", "Array", "Promises", "Smallest margin", "Worst"), tuple(rows), found.caption)
 
 
-def observed(judged: Iterable[Judged]) -> Table:
+def observed(judged: Iterable[Evidence]) -> Table:
     """Return the figures without a promise."""
-    evidence = [each.evidence for each in judged if not each.evidence.is_promised and not is_inspection(each.evidence)]
+    evidence = [each for each in judged if not each.is_promised and not each.is_inspection]
     return listed(f"Figures without a promise: {len(evidence):,}", sorted(evidence, key=sorting))
 
 
@@ -75,7 +73,7 @@ def passed(evidence: Iterable[Evidence]) -> str:
     good = [each for each in promises if each.outcome is Finding.PASS]
     if not good:
         return ""
-    counts = Counter("of the inspection" if is_inspection(each) else label(each.claim) for each in good)
+    counts = Counter("of the inspection" if each.is_inspection else label(each.claim) for each in good)
     told = ", ".join(f"{number:,} {name}" for name, number in counts.items())
     text = f"{len(good):,} of {len(promises):,} promises: {told}"
     # A lot and a limit of zero have no margin; a search has its own.
@@ -88,7 +86,7 @@ def passed(evidence: Iterable[Evidence]) -> str:
 
 def level(evidence: Evidence) -> str:
     """Return level and state: ``raid5``, ``raid5-1failed``."""
-    return "".join(parse_geometry(evidence.geometries[0])[:2]) if evidence.geometries else ""
+    return "".join(parse_geometry(evidence.geometry)[:2])
 
 
 def single(each: Evidence) -> TableRow:
@@ -167,19 +165,19 @@ class PromiseMatrix:
     note: str = ""
 
 
-def matrix(judged: Collection[Judged]) -> PromiseMatrix:
+def matrix(judged: Collection[Evidence]) -> PromiseMatrix:
     """Return the matrix of all promises of a run: a column for each width."""
     found = sorted(_evidence(judged), key=sorting)
     by_column: dict[str, list[Evidence]] = {_column(each): [] for each in sorted(found, key=_place)}
     for each in found:
         by_column[_column(each)].append(each)
     rows, note = _rows(by_column, has_singles=True)
-    every = sum(each.evidence.is_promised for each in judged)
+    every = sum(each.is_promised for each in judged)
     apart = f", {every - len(found):,} of them of the inspection" if every > len(found) else ""
     return PromiseMatrix(tuple(by_column), rows, f"Promises: {every:,}{apart}", note)
 
 
-def of_bays(judged: Mapping[str, Iterable[Judged]]) -> PromiseMatrix:
+def of_bays(judged: Mapping[str, Iterable[Evidence]]) -> PromiseMatrix:
     """Return the matrix of a fleet: a column for each bay, or for the bays with the least margins if there are many."""
     found = {name: evidence for name, of_bay in judged.items() if (evidence := _evidence(of_bay))}
     worst = sorted(found, key=lambda name: min(map(_order, found[name])))[:MOST_BAYS]
@@ -190,9 +188,9 @@ def of_bays(judged: Mapping[str, Iterable[Judged]]) -> PromiseMatrix:
     return PromiseMatrix(columns, rows, f"Promises of each bay: {sum(map(len, found.values())):,}", note)
 
 
-def _evidence(judged: Iterable[Judged]) -> list[Evidence]:
+def _evidence(judged: Iterable[Evidence]) -> list[Evidence]:
     """Return the promises; those of the inspection have a matrix of their own."""
-    return [each.evidence for each in judged if each.evidence.is_promised and not is_inspection(each.evidence)]
+    return [each for each in judged if each.is_promised and not each.is_inspection]
 
 
 def _rows(by_column: Mapping[str, Sequence[Evidence]], *, has_singles: bool) -> tuple[tuple[MatrixRow, ...], str]:
@@ -233,14 +231,14 @@ def _column(evidence: Evidence) -> str:
     """Return ``x4``; without a width the name of what was judged."""
     if len(set(evidence.geometries)) != 1:
         return ALL_WIDTHS
-    name, _, width = parse_geometry(evidence.geometries[0])
+    name, _, width = parse_geometry(evidence.geometry)
     return f"x{width}" if width else name
 
 
 def _place(evidence: Evidence) -> tuple[bool, int, str]:
     """Return the sort key of a column: widths, then names, then all widths."""
     column = _column(evidence)
-    width = parse_geometry(evidence.geometries[0])[2] if column != ALL_WIDTHS else 0
+    width = parse_geometry(evidence.geometry)[2] if column != ALL_WIDTHS else 0
     return column == ALL_WIDTHS, width or 10**9, column
 
 
@@ -269,19 +267,19 @@ class InspectedDrive:
         return tuple(f"{_label(name)} {part.reading}{_limit(part.bound)}" for name, part in deviating)
 
 
-def inspected_drives(judged: Iterable[Judged]) -> tuple[InspectedDrive, ...]:
+def inspected_drives(judged: Iterable[Evidence]) -> tuple[InspectedDrive, ...]:
     """Return the inspected drives, those that deviate first."""
     readings: dict[tuple[str, str], dict[str, Part]] = {}
-    for evidence in sorted((each.evidence for each in judged if is_inspection(each.evidence)), key=_check_order):
+    for evidence in sorted((each for each in judged if each.is_inspection), key=_check_order):
         for part in evidence.members:
-            readings.setdefault((part.name, part.path), {})[evidence.claim.removeprefix(PREFIX)] = part
+            readings.setdefault((part.name, part.path), {})[evidence.claim.removeprefix(INSPECTED)] = part
     inspected = [InspectedDrive(*drive, parts) for drive, parts in readings.items()]
     return tuple(sorted(inspected, key=lambda drive: SEVERITY.index(drive.outcome)))
 
 
 def _check_order(evidence: Evidence) -> int:
     """Return the place of a check in the suite."""
-    name = evidence.claim.removeprefix(PREFIX)
+    name = evidence.claim.removeprefix(INSPECTED)
     return list(CHECKS).index(name) if name in CHECKS else len(CHECKS)
 
 

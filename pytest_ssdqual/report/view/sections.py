@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from pytest_ssdqual.qual.spec.claims import Direction, Published
 from pytest_ssdqual.qual.units import Unit, format_duration, format_latency
-from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part
 from pytest_ssdqual.report.view.grid import CellPlace, by_workload, grid
 from pytest_ssdqual.report.view.tables import (
@@ -25,6 +24,7 @@ from pytest_ssdqual.report.view.tables import (
     figure,
     label,
     paragraph,
+    parsed,
     sorting,
     span,
     text_table,
@@ -88,7 +88,7 @@ def series(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
 
     A series whose points were judged one by one has none, unless a point has a published figure.
     """
-    alone = {(each.geometries, each.workloads[0]) for each in evidence if each.about is About.RUN}
+    alone = {(each.geometries, each.workload) for each in evidence if each.about is About.RUN}
     with_points = [each for each in evidence if each.about in (About.CURVE, About.SWEEP) and each.points]
     seen = {(each.group, each.geometries, each.workloads): each for each in with_points}
     for (group, geometries, workloads), each in seen.items():
@@ -172,17 +172,16 @@ def loops(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
 
 
 def _cells(title: str, cells: Sequence[Evidence]) -> Table:
-    names = [each.workloads[0] for each in cells]
+    names = [each.workload for each in cells]
     is_one_mix = len(names) > 1 and len({_LOAD.sub("", name) for name in names}) == 1
     place = _load_place if is_one_mix else _place
-    return grid(title, cells, lambda each: place(each.workloads[0]))
+    return grid(title, cells, lambda each: place(each.workload))
 
 
 def _place(name: str) -> CellPlace:
     """Return size and mix of a cell as the test specification writes it: ``65/35``, reads/writes."""
-    try:
-        workload = Workload.parse(name)
-    except ValueError:  # a profile, whose id has no size and mix
+    workload = parsed(name)
+    if workload is None:  # a profile, whose id has no size and mix
         return CellPlace(name, 0.0, "", (True, 1.0))
     reads = round(100 * workload.read_fraction)
     return CellPlace(

@@ -6,18 +6,16 @@ What is missing is left out or shown as unknown; a damaged folder never raises.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pytest_ssdqual.qual import safe_text, strict_json
+from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.measured.environment import LEVELS, EnvironmentRecord
-from pytest_ssdqual.qual.names import named
-from pytest_ssdqual.qual.strict_json import LARGEST_FIGURE
+from pytest_ssdqual.qual.names import counted, named
 from pytest_ssdqual.qual.units import format_capacity
-from pytest_ssdqual.report.run_folder.manifest import Manifest
+from pytest_ssdqual.report.run_folder.manifest import HealthRecord, Manifest
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
-from pytest_ssdqual.report.run_folder.records import HealthRecord
 from pytest_ssdqual.report.view.tables import Table, TableRow, bounded
 from pytest_ssdqual.rig.fio.load import LoadRecord
 from pytest_ssdqual.rig.observe.kernel_log import LINE_CHARACTERS
@@ -143,7 +141,7 @@ def files(names: Sequence[tuple[str, int]]) -> Table:
     for name, size in names:
         folders.setdefault(name.rpartition("/")[0] or ".", []).append(size)
     rows: list[TableRow] = [
-        (f"{folder}/ ({len(sizes):,} {'file' if len(sizes) == 1 else 'files'})", format_capacity(sum(sizes)))
+        (f"{folder}/ ({counted(len(sizes), 'file')})", format_capacity(sum(sizes)))
         for folder, sizes in sorted(folders.items())
     ]
     listed = [(name, format_capacity(size)) for name, size in names if not name.startswith("transcript/")]
@@ -172,27 +170,6 @@ def kinds(manifest: Manifest) -> str:
     return " + ".join([*shown[:MOST_NAMED], *([f"{more} of other models"] if more else [])]) or "unknown drives"
 
 
-def table(value: object) -> Mapping[str, object]:
-    """Return a JSON object; an empty one for anything else."""
-    return value if isinstance(value, Mapping) else {}
-
-
-def texts(value: object) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, list) else ()
-
-
-def text(record: Mapping[str, object], name: str) -> str:
-    """Return a value as text; empty if it is missing or null."""
-    found = record.get(name)
-    return "" if found is None else str(found)
-
-
-def number(value: object) -> float | None:
-    """Return a finite number; None for anything else, truth values included."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and abs(value) <= LARGEST_FIGURE else None  # type: ignore[arg-type]
-
-
 def moment(value: object) -> datetime | None:
     """Return a time of a record (ISO 8601), in UTC if it names no zone; None if it cannot be read."""
     try:
@@ -202,28 +179,23 @@ def moment(value: object) -> datetime | None:
         return None
 
 
-def capacity(value: object) -> str:
-    """Return a number of bytes of a manifest: ``960 GB``; ``unknown`` for anything else."""
-    known = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= strict_json.LARGEST
-    return format_capacity(value) if known else "unknown"  # type: ignore[arg-type]
-
-
-def purges(facts: Mapping[str, object]) -> str:
+def purges(record: Record) -> str:
     """Return how the members of an ``array_created`` record were purged, ``8 × NVMe Format``; empty if none was."""
-    drives = map(table, table(facts.get("purge")).values())
-    methods = Counter(text(drive, "method") + (", left data" if drive.get("left") else "") for drive in drives)
+    drives = record.fact("purge", dict[str, dict[str, object]], {}).values()
+    methods = Counter(f"{drive.get('method')}{', left data' if drive.get('left') else ''}" for drive in drives)
     return "; ".join(f"{number} × {method}" for method, number in methods.items())
 
 
 def _array(record: Record) -> TableRow:
-    facts = record.facts
+    geometry, consistency = (record.fact(name, str, "") for name in ("geometry", "consistency"))
+    size_bytes, settings = record.fact("size_bytes", int, None), record.fact("settings", dict[str, object], {})
     return (
-        text(facts, "geometry"),
-        f"{len(texts(facts.get('members')))}",
-        capacity(facts.get("size_bytes")),
-        text(facts, "consistency"),
-        purges(facts),
-        ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in table(facts.get("settings")).items()),
+        geometry,
+        f"{len(record.fact('members', tuple[str, ...], ()))}",
+        "unknown" if size_bytes is None else format_capacity(size_bytes),
+        consistency,
+        purges(record),
+        ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items()),
     )
 
 

@@ -1,5 +1,6 @@
 """Tables of every surface, as lines of text for the terminal; labels of arrays, workloads and claims, and their order.
 
+A small document has sections of sentences and tables, which a terminal shows as text and ``html.page.sheet`` as a page.
 Pure. In a page's table a cell may be an outcome, which gets a mark.
 """
 
@@ -7,14 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import field, replace
 from textwrap import wrap
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import TUNING
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import Unit, format_value, parse_size
+from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 
 #: ``raid5x4``, ``raid5x4-1failed``.
@@ -67,6 +69,14 @@ def parse_geometry(name: str) -> tuple[str, str, int]:
     """Return level, state and width."""
     found = ARRAY.fullmatch(name)
     return (found["level"], found["state"] or "", int(found["width"])) if found else (name, "", 0)
+
+
+def parsed(name: str) -> Workload | None:
+    """Return the workload of an id; None of the name of a profile, or of what is no workload."""
+    try:
+        return Workload.parse(name)
+    except ValueError:
+        return None
 
 
 def order_of(evidence: Evidence) -> tuple[tuple[str, int, str, int, int, str], ...]:
@@ -278,3 +288,32 @@ def _titled(title: str, headings: Sequence[str]) -> Iterator[TextLine]:
         title = ""
     yield TextLine(title + first[len(title) :], ("bold",))
     yield from (TextLine(heading, ("bold",)) for heading in headings[1:])
+
+
+@frozen
+class Section:
+    """A section of a small document."""
+
+    title: str
+    #: Sentences, each with its markup for a terminal.
+    words: tuple[TextLine, ...] = ()
+    table: Table = field(default=Table((), ()))
+    #: An ``<svg>`` element.
+    svg: str = ""
+
+
+def sentences(*texts: str) -> tuple[TextLine, ...]:
+    return tuple(map(TextLine, texts))
+
+
+def text_lines(sections: Iterable[Section], width: int) -> Iterator[TextLine]:
+    """Yield each section as text: its title, which is also that of its table, its sentences, and an empty line."""
+    for section in sections:
+        if section.table.rows:
+            yield from text_table(replace(section.table, caption=section.title), width)
+            yield from paragraph(section.table.note, width)
+        else:
+            yield TextLine(section.title, ("bold",))
+        for sentence in section.words:
+            yield from paragraph(sentence.text, width, sentence.markup)
+        yield TextLine("")

@@ -16,7 +16,7 @@ import pytest_html.extras  # noqa: F401
 from support.builders.sheet import PRODUCT, promise
 
 from pytest_ssdqual.plugin.session import attachments
-from pytest_ssdqual.report.ci import fragments
+from pytest_ssdqual.report.ci import junit
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -160,7 +160,7 @@ def broken(*args: object) -> object:
 def test_nothing_that_goes_wrong_changes_what_came_of_a_test(
     inner: Inner, promises: str, slow: None, monkeypatch: pytest.MonkeyPatch, piece: str
 ) -> None:
-    monkeypatch.setattr(fragments if hasattr(fragments, piece) else attachments, piece, broken)
+    monkeypatch.setattr(junit if hasattr(junit, piece) else attachments, piece, broken)
     result = inner.run(DRIVES, promises, HTML, ALLURE, "-k", "iops")
     result.assert_outcomes(failed=2)
     assert set(inner.outcomes().values()) == {"failure"}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ssdqual.plugin.watch.terminal import on_terminal
+from pytest_ssdqual.qual.progress_events import Begun
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -56,7 +57,7 @@ def test_nothing_stays_open(pytester: pytest.Pytester, args: tuple[str, ...]) ->
     config = pytester.parseconfigure(*args)
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     progress = on_terminal(config)
-    progress("fill", 0)
+    progress.take(Begun("fill", 0))
     config._ensure_unconfigure()
     assert len(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208
 

@@ -16,7 +16,7 @@ import pytest
 from support.builders import charted
 
 from pytest_ssdqual.report.charts import Chart, chart_of, charts
-from pytest_ssdqual.report.drawing.palette import VARIABLES
+from pytest_ssdqual.report.drawing.figure import VARIABLES
 
 #: What can be said of a colour without naming one.
 NEUTRAL = {"none", "currentColor"}

@@ -86,7 +86,7 @@ def test_points_that_are_no_curve_are_bars() -> None:
 def test_a_strip_is_drawn_over_capacities_with_its_marks() -> None:
     found = notes(*charted.saturation())
     (strip,) = saturation.strips(found.story)
-    xs = [x for x, _ in strip.points]
+    xs = [x for x, _ in saturation.points_of(strip)]
     assert xs[0] == pytest.approx(20e3 * 4096 / 1e9)
     assert xs[11] == pytest.approx(12 * 20e3 * 4096 / 1e9)
     chart = saturation.chart(found, strip)
@@ -253,8 +253,7 @@ def test_a_new_drive_is_drawn_against_a_working_one() -> None:
         charted.judged(Claim.STEADY_IOPS, "drivex1", [reads], 5000, 1, about=About.LOOP, group="stec-new"),
         charted.judged(Claim.STEADY_IOPS, "drivex1", [reads], 4000, 1, test="suites/test_it.py::test_working"),
     ]
-    (found,) = saturation.compared(notes(*records))
-    chart = saturation.comparison(found)
+    (chart,) = saturation.compared(notes(*records))
     assert [(row[0], row[3]) for row in chart.table.rows] == [("randwrite_8k_qd8", "10 %"), ("randread_8k_qd8", "80 %")]
     assert not list(saturation.compared(notes(*records[:3])))
 
@@ -297,9 +296,9 @@ def test_a_ring_with_a_gap_is_left_out_of_the_radar() -> None:
 
 
 def test_profiles_grow_with_the_drives() -> None:
-    (growth,) = block_size_and_mix.growths(notes(*charted.profiles()))
-    assert (growth.level.value, growth.depth, growth.widths) == ("raid0", 32, [4, 8])
-    chart = block_size_and_mix.growth_chart(growth)
+    (chart,) = block_size_and_mix.growths(notes(*charted.profiles()))
+    assert chart.title == "raid0: growth of server profiles over drives, QD 32 per drive"
+    assert chart.table.columns == ("profile", "4 drives", "8 drives")
     assert [row[0] for row in chart.table.rows] == ["database", "exchange", "web"]
     assert "2 times as many" in chart.caption
     assert not list(block_size_and_mix.growths(notes(*charted.profiles()[:3])))
@@ -307,12 +306,11 @@ def test_profiles_grow_with_the_drives() -> None:
 
 def test_a_radar_has_a_spoke_for_each_profile() -> None:
     found = notes(*charted.profiles())
-    (radar,) = block_size_and_mix.profile_sets(found)
-    chart = block_size_and_mix.profile_radar(radar)
+    (chart,) = block_size_and_mix.profile_radars(found)
     assert chart.title == "Server profiles at QD 32 per drive on raid0x4, raid0x8"
     assert [row[0] for row in chart.table.rows] == ["database", "exchange", "web"]
     assert "raid0x8 exchange: 58,482 IOPS" in chart.svg
-    assert not list(block_size_and_mix.profile_sets(notes(*charted.profiles()[:2])))
+    assert not list(block_size_and_mix.profile_radars(notes(*charted.profiles()[:2])))
 
 
 def test_the_outlier_is_named_and_looks_different() -> None:
@@ -348,11 +346,11 @@ def test_a_promise_of_likeness_is_drawn_as_a_share_of_the_median() -> None:
     (judged,) = notes(record).judged
     chart = drives.chart(judged)
     assert chart is not None
-    assert judged.evidence.outcome is Finding.FAIL
+    assert judged.outcome is Finding.FAIL
     # Of 300, 400 and 500 IOPS the median is 400.
     (limit,) = (mark for mark in charted.marks(chart) if mark.name == "promised: ≥ 0.85 × of the median")
     assert list(limit.values) == [pytest.approx(0.85 * 400)]
-    alone = replace(judged, evidence=replace(judged.evidence, members=judged.evidence.members[:1]))
+    alone = replace(judged, members=judged.members[:1])
     assert drives.chart(alone) is None
 
 

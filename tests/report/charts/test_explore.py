@@ -88,14 +88,13 @@ def test_of_thousands_of_probes_the_telling_ones_are_kept() -> None:
         Part(f"randread_4k_qd{index + 1}", {"margin_percent": 5.0 + index, "seconds": 1.0}, Finding.PASS)
         for index in range(5 * MOST_LOOKS)
     )
-    evidence = replace(judged.evidence, points=(*many, *judged.evidence.points))
-    story = charted.story()
-    chart = chart_of(story, replace(judged, evidence=evidence))
+    searched = replace(judged, points=(*many, *judged.points))
+    chart = chart_of(charted.story(), searched)
     assert chart
-    assert f"Drawn are {MOST_LOOKS} of {len(evidence.points)}." in chart.caption
-    assert f"The table has 60 of {len(evidence.points)}" in chart.caption
+    assert f"Drawn are {MOST_LOOKS} of {len(searched.points)}." in chart.caption
+    assert f"The table has 60 of {len(searched.points)}" in chart.caption
     assert [row[0] for row in chart.table.rows if row[5] == "fail"] == [
-        each.name for each in judged.evidence.points if each.outcome is Finding.FAIL
+        each.name for each in judged.points if each.outcome is Finding.FAIL
     ]
     assert chart.table.rows[0][0] == "randread_4k_qd1"
     assert len(chart.svg) < 120_000
@@ -104,4 +103,4 @@ def test_of_thousands_of_probes_the_telling_ones_are_kept() -> None:
 def test_a_search_that_looked_at_nothing_has_no_chart() -> None:
     _, verdict = charted.search()
     (judged,) = charted.story(verdict).judged
-    assert of_search(charted.story(), replace(judged, evidence=replace(judged.evidence, points=()))) is None
+    assert of_search(charted.story(), replace(judged, points=())) is None

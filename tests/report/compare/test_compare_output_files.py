@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from support.builders.kept_runs import Kept, KeptMeasurement
 
 from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.report.archive.table_files import FORMULA, csv_text
 from pytest_ssdqual.report.compare import compare_output
 from pytest_ssdqual.report.compare.compare import Comparison, compare
 from pytest_ssdqual.report.compare.compared_run import ComparedRun
-from pytest_ssdqual.report.view.csv_table import FORMULA, csv_text
 
 
 def compared(tmp_path: Path) -> Comparison:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pytest_ssdqual.report.drawing import palette
+from pytest_ssdqual.report.drawing import figure
 from pytest_ssdqual.report.html import page
 
 SHEET = page.own(page.PALETTE).partition("@media screen and (prefers-color-scheme: dark)")
@@ -38,15 +38,15 @@ def test_every_colour_can_be_told_from_the_paper(colours: dict[str, str], paper:
 def test_both_papers_have_the_same_names_and_no_colour_twice() -> None:
     assert set(LIGHT) == set(DARK)
     used = {f"--{name}" for name in LIGHT}
-    assert {each[4:-1] for each in palette.VARIABLES.values() if each.startswith("var(")} == used
+    assert {each[4:-1] for each in figure.VARIABLES.values() if each.startswith("var(")} == used
     for colours in (LIGHT, DARK):
         assert len(set(colours.values())) == len(colours)
 
 
 def test_series_differ_in_more_than_colour() -> None:
-    assert len(set(palette.MARKERS)) == len(palette.MARKERS) == len(palette.SERIES)
-    assert len(set(map(str, palette.DASHES))) == len(palette.DASHES) == len(palette.SERIES)
-    assert palette.colour(len(palette.SERIES)) == palette.colour(0)
+    assert len(set(figure.MARKERS)) == len(figure.MARKERS) == len(figure.SERIES)
+    assert len(set(map(str, figure.DASHES))) == len(figure.DASHES) == len(figure.SERIES)
+    assert figure.colour(len(figure.SERIES)) == figure.colour(0)
 
 
 #: Of those who lack one kind of cone: Machado, Oliveira, Fernandes 2009, table 1 (severity 1), of linear RGB.

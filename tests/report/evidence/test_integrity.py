@@ -29,7 +29,7 @@ DISAGREE = replace(LOST, findings=(Mismatch(MismatchKind.DISAGREE, None, "8 sect
 
 @pytest.mark.parametrize("found", [KEPT, LOST, DISAGREE])
 def test_evidence_is_kept_and_read_back(found: Survival) -> None:
-    evidence = of_survival(found, raw=("integrity/raid5x3.history",))
+    evidence = of_survival(found, ("integrity/raid5x3.history",))
     record = plain(evidence)
     again = of_facts(record)
     assert plain(again) == record
@@ -54,9 +54,9 @@ def test_it_is_in_the_tables_of_a_run() -> None:
 
 def test_it_is_no_statistical_claim() -> None:
     evidence = of_survival(LOST)
-    found = multiplicity.tally([("test", evidence)], ErrorControl(1, "none"), 0.95, "quick")
+    found = multiplicity.tally([("test", evidence)], ErrorControl(1, "none"), 0.95)
     assert found is not None
-    assert (found.judged, found.readings, found.failures) == (0, 1, ())
+    assert (found.claims_judged, found.readings, found.failures) == (0, 1, ())
 
 
 def test_it_has_properties() -> None:

@@ -7,16 +7,21 @@ from dataclasses import replace
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, ErrorControl
+from pytest_ssdqual.report.evidence import multiplicity
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part
-from pytest_ssdqual.report.evidence.multiplicity import ClaimTally, lines, properties, tally
+from pytest_ssdqual.report.evidence.multiplicity import FamilyRecord, properties, tally
 
 Claimed = Callable[..., Evidence]
 
 
-def counted(found: Sequence[tuple[str, Evidence]], family: ErrorControl | None = None) -> ClaimTally:
-    told = tally(found, family or ErrorControl(264), 0.95, "snia")
+def counted(found: Sequence[tuple[str, Evidence]], family: ErrorControl | None = None) -> FamilyRecord:
+    told = tally(found, family or ErrorControl(264), 0.95)
     assert told
     return told
+
+
+def lines(found: FamilyRecord) -> list[str]:
+    return multiplicity.lines(found, "snia")
 
 
 def failed(claimed: Claimed, p_value: float) -> Evidence:
@@ -49,11 +54,11 @@ def test_every_drive_side_by_side_is_a_claim_a_reading_is_none(claimed: Claimed)
     found = counted(
         [("test_drives", drives), ("test_alike", likeness), ("test_max", reading), ("test_lot", lot), ("o", observed)]
     )
-    assert (found.judged, found.readings) == (4, 2)
+    assert (found.claims_judged, found.readings) == (4, 2)
     assert [(each.test, each.drive, each.p_value) for each in found.failures] == [("test_drives", "S1", 0.001)]
     assert lines(found)[1] == "2 more are decided by what was read or by a sampling plan, which has no such error"
     assert lines(found)[2] == "failures that hold if all are judged together (Benjamini-Hochberg at 5 %): 1 of 1"
-    assert tally([("o", observed)], ErrorControl(1), 0.95, "snia") is None
+    assert tally([("o", observed)], ErrorControl(1), 0.95) is None
 
 
 def test_every_claim_about_a_lot_counts(claimed: Claimed) -> None:
@@ -64,7 +69,7 @@ def test_every_claim_about_a_lot_counts(claimed: Claimed) -> None:
 
 def test_a_search_counts_once_whatever_its_result(claimed: Claimed) -> None:
     search = replace(claimed(), about=About.SEARCH)
-    assert counted([("test_search", replace(search, group=result)) for result in ("broken", "kept")]).judged == 1
+    assert counted([("test_search", replace(search, group=result)) for result in ("broken", "kept")]).claims_judged == 1
 
 
 def test_failures_that_do_not_hold_among_many_claims_are_named(claimed: Claimed) -> None:
@@ -79,7 +84,7 @@ def test_failures_that_do_not_hold_among_many_claims_are_named(claimed: Claimed)
 def test_claims_that_go_wrong_together_are_in_the_record(claimed: Claimed) -> None:
     good = [(f"test_good[{number}]", claimed(value=1000)) for number in range(98)]
     found = counted([*good, ("test_sure", failed(claimed, 1e-6)), ("test_likely", failed(claimed, 0.0009))])
-    record = json.loads(json.dumps(plain(found.to_record())))
+    record = json.loads(json.dumps(plain(found)))
     upheld = {
         each["test"]: (each["upheld_benjamini_hochberg"], each["upheld_benjamini_yekutieli"])
         for each in record["failures"]
@@ -92,10 +97,10 @@ def test_claims_that_go_wrong_together_are_in_the_record(claimed: Claimed) -> No
 
 def test_a_test_that_was_run_again_counts_as_it_came_out_last(claimed: Claimed) -> None:
     found = counted([("test_p99", failed(claimed, 0.01)), ("test_p99", claimed(value=1000))])
-    assert (found.judged, found.failures) == (1, ())
+    assert (found.claims_judged, found.failures) == (1, ())
     # Not so two claims of one test, or two tests of one claim.
     two = counted([("test_p99", claimed()), ("test_p99", claimed(Claim.P50_LATENCY)), ("test_other", claimed())])
-    assert two.judged == 3
+    assert two.claims_judged == 3
 
 
 def test_more_claims_than_were_planned_are_told(claimed: Claimed) -> None:

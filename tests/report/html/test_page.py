@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.report.html import page as pages
-from pytest_ssdqual.report.view.document import Section, sentences
-from pytest_ssdqual.report.view.tables import Table
+from pytest_ssdqual.report.view.tables import Section, Table, sentences
 
 SVG = '<svg viewBox="0 0 1 1" class="chart"><path d="M0 0"/></svg>'
 

@@ -30,7 +30,7 @@ CHART = charted.chart_of_svg("a", SVG, "What is <seen>", "How & why", TABLE, "ra
 @pytest.fixture(autouse=True)
 def drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is drawn is tested elsewhere, and takes its time."""
-    monkeypatch.setattr(run_page, "draw", lambda story, failures: Drawn((("raid5", (CHART,)),)))
+    monkeypatch.setattr(run_page, "draw", lambda story, failures: Drawn((("raid5", (CHART,)),), {}, {}, "", None))
 
 
 def read(folder: Path) -> tuple[str, Reader]:

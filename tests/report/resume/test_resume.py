@@ -300,22 +300,23 @@ def test_what_is_no_run_folder(tmp_path: Path) -> None:
 
 # -- verdicts
 
-VERDICT = Judged("t.py::test_iops[raid5x3]", "", KeptPromise(13_000).evidence())
-FAILED = replace(VERDICT, evidence=KeptPromise(8_000).evidence())
+VERDICT = Judged.of("t.py::test_iops[raid5x3]", KeptPromise(13_000).evidence())
+FAILED = Judged.of(VERDICT.test, KeptPromise(8_000).evidence())
 
 
 def noted(judged: Judged = VERDICT) -> Record:
-    return Record("verdict", "yesterday", {"writer": "main", "test": judged.test, **json_of(judged.evidence)})
+    return Record("verdict", "yesterday", {"writer": "main", "test": judged.test, **json_of(judged)})
 
 
 def json_of(evidence: Evidence) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(json.dumps(plain(evidence)))
+    found.pop("is_expected", None)
     return found
 
 
 def test_a_verdict_is_noted_once() -> None:
     verdicts = Verdicts([noted(), Record("error", "", {"test": "x"})])
-    other = replace(VERDICT, evidence=KeptPromise(13_000, claim=Claim.P99_LATENCY).evidence())
+    other = Judged.of(VERDICT.test, KeptPromise(13_000, claim=Claim.P99_LATENCY).evidence())
     assert [verdicts.superseded(each) for each in (VERDICT, other, other)] == [None, "", None]
 
 
@@ -337,7 +338,7 @@ def test_a_pass_is_noted_again_after_the_error_of_a_subtest() -> None:
 
 
 def test_an_inconclusive_verdict_and_its_error_are_noted_once() -> None:
-    open_one = replace(VERDICT, evidence=KeptPromise(10_000, half_percent=50).evidence())
+    open_one = Judged.of(VERDICT.test, KeptPromise(10_000, half_percent=50).evidence())
     error = Record("error", "", {"test": VERDICT.test, "message": "it does not decide"})
     assert Verdicts([noted(open_one), error]).superseded(open_one) is None
 

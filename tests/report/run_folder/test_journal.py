@@ -234,7 +234,7 @@ def test_a_manifest_that_cannot_be_replaced_stays(journal: Journal) -> None:
     journal.write_manifest({"run_id": "1", "margin": math.inf})
     with disk_full_after(100), pytest.raises(JournalError):
         journal.write_manifest({"run_id": "2" * 500})
-    assert json.loads((journal.path / "manifest.json").read_text()) == {"run_id": "1", "margin": None}
+    assert json.loads((journal.path / "manifest.json").read_text()) == {"schema": SCHEMA, "run_id": "1", "margin": None}
 
 
 def test_the_transcript_has_every_command(journal: Journal) -> None:

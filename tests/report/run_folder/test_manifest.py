@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ssdqual.report.run_folder.journal import Journal
+from pytest_ssdqual.report.run_folder.journal import Journal, read_document
 from pytest_ssdqual.report.run_folder.manifest import (
     BayEntry,
     Document,
@@ -70,7 +70,7 @@ def test_it_is_read_back(journal: Journal) -> None:
     resumed = Session(("pytest", "--ssd-resume=last"), "2026-01-03T00:00:00.000+00:00", differences=("another kernel",))
     whole = WHOLE.resumed(resumed).closed("2026-01-04T00:00:00.000+00:00", 0)
     journal.write_manifest(whole.to_record())
-    read = Manifest.from_record(json.loads((journal.path / "manifest.json").read_text()))
+    read = read_document(Manifest, Path("manifest.json"), json.loads((journal.path / "manifest.json").read_text()))
     assert read == whole
 
 
@@ -89,7 +89,7 @@ def test_what_is_not_whole_is_no_manifest(name: str) -> None:
     record = WHOLE.to_record()
     del record[name]
     with pytest.raises(ValueError, match=f"{name}: is missing|nothing is no array"):
-        Manifest.from_record(record)
+        read_document(Manifest, Path("manifest.json"), record)
 
 
 @pytest.mark.parametrize("name", ["revision", "smart_type", "max_link", "names"])
@@ -97,7 +97,7 @@ def test_a_manifest_needs_all_of_its_drives(name: str) -> None:
     record: dict[str, Any] = WHOLE.to_record()
     del record["bays"][0]["drives"][0][name]
     with pytest.raises(ValueError, match=rf"bays\[0\]\.drives\[0\]\.{name}: is missing"):
-        Manifest.from_record(record)
+        read_document(Manifest, Path("manifest.json"), record)
 
 
 def test_what_is_not_installed_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,9 +121,9 @@ def test_write_cache_that_was_not_restored_is_left_behind(tmp_path: Path) -> Non
     switch(one, "b", drive="S2", was="off")
     plan(one)
     other.note("write_cache_left", change="a")
-    first = CacheLeftSwitched("a", "0x50", "/dev/sda (ACME)", "on", "m1", one.path)
+    first = CacheLeftSwitched("a", "0x50", "/dev/sda (ACME)", "on", "m1", one.path, frozenset())
     found = left_behind(tmp_path, tmp_path)
-    assert found.caches == (first, CacheLeftSwitched("b", "S2", "/dev/sda (ACME)", "off", "m1", one.path))
+    assert found.caches == (first, CacheLeftSwitched("b", "S2", "/dev/sda (ACME)", "off", "m1", one.path, frozenset()))
     assert [array.uuid for array in found.arrays] == [UUID]
     other.note("write_cache_restored", change="a")
     assert [left.change for left in left_behind(tmp_path).caches] == ["b"]

@@ -12,9 +12,8 @@ from support.builders.manifests import manifest
 from pytest_ssdqual.qual.records import plain, shallow
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
 from pytest_ssdqual.report.run_folder.journal import SCHEMA, Journal, OtherSchema
-from pytest_ssdqual.report.run_folder.manifest import UNREADABLE
-from pytest_ssdqual.report.run_folder.reader import RunReader
-from pytest_ssdqual.report.run_folder.records import PlannedClaims, PlannedTests, WorsenedDrive
+from pytest_ssdqual.report.run_folder.manifest import UNREADABLE, PlannedClaims, PlannedTests, WorsenedDrive
+from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 
 Claimed = Callable[..., Evidence]
 
@@ -38,7 +37,7 @@ def test_a_story_is_the_records_in_order_and_the_manifest(journal: Journal, clai
     assert [record.kind for record in story.records] == ["run_started", "verdict"]
     assert [record.facts["machine"] for record in story.of("run_started", "run_ended")] == ["lab"]
     (judged,) = story.judged
-    assert (judged.test, judged.evidence) == ("a", claimed())
+    assert judged == Judged.of("a", claimed(), judged.time)
     assert judged.time == story.records[1].time
 
 
@@ -47,9 +46,7 @@ def test_a_verdict_judged_again_takes_the_earlier_one_back(journal: Journal, cla
     note(journal, "b", claimed(value=812_000))
     note(journal, "a", claimed(value=812_000, arrays="raid5x8"))
     note(journal, "a", claimed(value=100_000), supersedes="2026-01-01T00:00:00.000+00:00")
-    found = [
-        (each.test, each.evidence.geometries[0], each.evidence.outcome) for each in RunReader.read(journal.path).judged
-    ]
+    found = [(each.test, each.geometries[0], each.outcome) for each in RunReader.read(journal.path).judged]
     assert found == [
         ("b", "raid5x4", Finding.FAIL),
         ("a", "raid5x8", Finding.FAIL),
@@ -62,7 +59,7 @@ def test_verdicts_on_two_claims_of_one_lot_both_count(journal: Journal, claimed:
     good = replace(bad, outcome=Finding.PASS, margin_percent=10.0, group="p99_latency")
     for each in (bad, good):
         journal.note("verdict", test="test_lot", **plain(each))
-    outcomes = [each.evidence.outcome for each in RunReader.read(journal.path).judged]
+    outcomes = [each.outcome for each in RunReader.read(journal.path).judged]
     assert outcomes == [Finding.FAIL, Finding.PASS]
 
 
@@ -71,7 +68,7 @@ def test_the_result_of_a_search_is_no_part_of_what_it_is_about(journal: Journal,
         found = replace(claimed(), about=About.SEARCH, group=sentence)
         journal.note("verdict", test="test_search", **plain(found))
     (last,) = RunReader.read(journal.path).judged
-    assert last.evidence.group == "3 of 40 workloads"
+    assert last.group == "3 of 40 workloads"
 
 
 @pytest.mark.parametrize("schema", [0, 2, 99])

@@ -133,7 +133,7 @@ def test_why_a_protocol_is_not_for_acceptance_names_it() -> None:
 
 def test_intervals_of_steady_rates_state_repeatability_once(claimed: Claimed) -> None:
     def beside(*claims: Claim) -> str:
-        found = [Judged(f"t{n}", "", claimed(claim, value=1000, bound=900)) for n, claim in enumerate(claims)]
+        found = [Judged.of(f"t{n}", claimed(claim, value=1000, bound=900)) for n, claim in enumerate(claims)]
         return stand(count(found, ()), ENDED).repeatability
 
     assert beside(Claim.STEADY_IOPS, Claim.THROUGHPUT) == repeatability.sentence()

@@ -22,15 +22,15 @@ BAYS = [{"machine": "root@dut", "drives": [{"identity": each, "serial": each} fo
 
 def test_the_first_screen_says_what_was_tested(claimed: Claimed) -> None:
     names = ("raid5x3", "raid5x8", "drivex8", "raid5x4-1failed", "raid10x4")
-    judged = [Judged("t", "", replace(claimed(), geometries=(name,))) for name in names]
+    judged = [Judged.of("t", replace(claimed(), geometries=(name,))) for name in names]
     sweep = replace(claimed(), geometries=("raid5x3", "raid5x9"))
-    assert arrays_judged([*judged, Judged("t", "", sweep)]) == (
+    assert arrays_judged([*judged, Judged.of("t", sweep)]) == (
         "single drives, RAID 10 of 4 drives, RAID 5 of 3, 8 and 9 drives, RAID 5 (1 failed) of 4 drives"
     )
 
 
 def test_without_an_array_nothing_is_said(claimed: Claimed) -> None:
-    assert arrays_judged([Judged("t", "", replace(claimed(), geometries=("the lot",)))]) == ""
+    assert arrays_judged([Judged.of("t", replace(claimed(), geometries=("the lot",)))]) == ""
     assert arrays_judged([]) == ""
 
 
@@ -39,7 +39,7 @@ def healthy(about: str = "drivex3") -> Evidence:
 
 
 def test_health_is_no_measurement_of_single_drives() -> None:
-    assert arrays_judged([Judged("t", "", healthy())]) == ""
+    assert arrays_judged([Judged.of("t", healthy())]) == ""
 
 
 def test_health_and_figures_alone_make_no_product_fit(write_run: WriteRun, claimed: Claimed) -> None:

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from pytest_ssdqual.qual.progress_events import Begun, Idle, LoadBegun, Now, Planned, Steadiness
+from pytest_ssdqual.qual.progress_events import Begun, Idle, LoadBegun, Looked, Now, Planned, Steadiness
 from pytest_ssdqual.report.terminal import progress
 from pytest_ssdqual.report.terminal.progress import ERASE, UP, Progress
 
@@ -41,7 +41,7 @@ def screen() -> Screen:
 
 def test_on_a_terminal_one_line_changes_once_a_second(screen: Screen, clock: ProgressClock) -> None:
     shown = Progress(screen, terminal=True, clock=clock)
-    shown("raid5x4: create", 5)
+    shown.take(Begun("raid5x4: create", 5))
     for _ in range(20):
         clock.now_s += 0.25
         shown.tick()
@@ -51,7 +51,7 @@ def test_on_a_terminal_one_line_changes_once_a_second(screen: Screen, clock: Pro
 def test_a_window_that_was_made_narrower_is_drawn_to(screen: Screen, clock: ProgressClock) -> None:
     widths = iter([80, 20])
     shown = Progress(screen, terminal=True, clock=clock, width=lambda: next(widths))
-    shown("raid5x4: create", 5)
+    shown.take(Begun("raid5x4: create", 5))
     clock.now_s += 1
     shown.tick()
     assert screen.pieces[-1] == f"{ERASE}ssdqual: raid5x4: …"
@@ -65,9 +65,9 @@ def test_figures_are_younger_than_lines_in_a_log(screen: Screen) -> None:
 
 def test_elsewhere_one_line_a_minute(screen: Screen, clock: ProgressClock) -> None:
     shown = Progress(screen, terminal=False, clock=clock)
-    shown("raid5x4: purge", 5)
+    shown.take(Begun("raid5x4: purge", 5))
     clock.now_s += 5
-    shown("raid5x4: fill", 600)  # too soon for another line: 200 short steps must not flood a log
+    shown.take(Begun("raid5x4: fill", 600))  # too soon for another line: 200 short steps must not flood a log
     for _ in range(120):
         clock.now_s += 1
         shown.tick()
@@ -81,10 +81,10 @@ def test_elsewhere_one_line_a_minute(screen: Screen, clock: ProgressClock) -> No
 def test_what_is_left_counts_steps_as_they_were_planned(screen: Screen, clock: ProgressClock) -> None:
     shown = Progress(screen, terminal=True, clock=clock)
     shown.take(Planned(1000))
-    shown("one", 100)
+    shown.take(Begun("one", 100))
     clock.now_s += 300  # three times as long as planned
     shown.tick()
-    shown("two", 400)
+    shown.take(Begun("two", 400))
     clock.now_s += 100
     shown.tick()
     left = [piece.partition("about ")[2] for piece in screen.pieces]
@@ -96,7 +96,7 @@ def test_others_can_write_in_between(screen: Screen, clock: ProgressClock) -> No
     shown = Progress(screen, terminal=True, clock=clock, fresh_line=lambda: ended.append(len(screen.pieces)))
     shown.clear()
     assert screen.pieces == []
-    shown("one", 0)
+    shown.take(Begun("one", 0))
     clock.now_s += 1
     shown.tick()
     shown.clear()
@@ -110,7 +110,7 @@ def test_others_can_write_in_between(screen: Screen, clock: ProgressClock) -> No
 def test_when_nothing_is_done_nothing_is_shown(screen: Screen, clock: ProgressClock) -> None:
     shown = Progress(screen, terminal=True, clock=clock)
     shown.tick()
-    shown("one", 0)
+    shown.take(Begun("one", 0))
     shown.idle()
     clock.now_s += 10
     shown.tick()
@@ -123,7 +123,7 @@ def test_it_is_redrawn_while_a_step_lasts(screen: Screen, monkeypatch: pytest.Mo
     redrawn = threading.Event()
     shown = Progress(screen, terminal=True, fresh_line=lambda: None)
     with shown:
-        shown("one", 0)
+        shown.take(Begun("one", 0))
         drawn = len(screen.pieces)
         for _ in range(1000):
             if len(screen.pieces) > drawn:
@@ -139,7 +139,7 @@ def test_a_terminal_that_went_away_does_not_matter(clock: ProgressClock) -> None
     gone = io.StringIO()
     gone.close()
     shown = Progress(gone, terminal=True, clock=clock)
-    shown("one", 0)
+    shown.take(Begun("one", 0))
     shown.idle()
     assert gone.closed
 
@@ -147,9 +147,9 @@ def test_a_terminal_that_went_away_does_not_matter(clock: ProgressClock) -> None
 def test_a_look_is_a_line_that_stays(screen: Screen, clock: ProgressClock) -> None:
     shown = Progress(screen, terminal=True, clock=clock)
     shown.take(Planned(1000))
-    shown("raid5x4: visit 2", 480)
+    shown.take(Begun("raid5x4: visit 2", 480))
     clock.now_s += 480
-    shown.looked("raid5x4 randread_4k_qd8: visit 2: goes on")
+    shown.take(Looked("raid5x4 randread_4k_qd8: visit 2: goes on"))
     clock.now_s += 60
     shown.tick()
     first, look, second = screen.pieces
@@ -161,8 +161,8 @@ def test_a_look_is_a_line_that_stays(screen: Screen, clock: ProgressClock) -> No
 def test_a_look_is_a_line_of_its_own_in_a_log(screen: Screen, clock: ProgressClock) -> None:
     begun: list[int] = []
     shown = Progress(screen, terminal=False, clock=clock, fresh_line=lambda: begun.append(len(screen.pieces)))
-    shown("raid5x4: randread_4k_qd8", 480)
-    shown.looked("a look")
+    shown.take(Begun("raid5x4: randread_4k_qd8", 480))
+    shown.take(Looked("a look"))
     assert screen.pieces[-1] == "ssdqual: a look\n"
     assert begun[-1] == len(screen.pieces) - 1
 
@@ -190,7 +190,7 @@ def test_nobody_wakes_up_before_there_is_something_to_draw(
 ) -> None:
     alarm = Alarm(clock)
     shown = Progress(screen, terminal=terminal, clock=clock, _ended=alarm)
-    shown("raid5x4: fill", 720)
+    shown.take(Begun("raid5x4: fill", 720))
     clock.now_s += passed_s
     shown._tick_on()
     assert alarm.asked_s == pytest.approx(asked_s)
@@ -201,7 +201,7 @@ def test_without_a_step_nobody_wakes_up_often(screen: Screen, clock: ProgressClo
     alarm = Alarm(clock)
     shown = Progress(screen, terminal=False, clock=clock, _ended=alarm)
     shown._tick_on()
-    shown("raid5x4: fill", 720)
+    shown.take(Begun("raid5x4: fill", 720))
     shown.idle()
     clock.now_s += 300
     alarm.asked_s.clear()
@@ -211,7 +211,7 @@ def test_without_a_step_nobody_wakes_up_often(screen: Screen, clock: ProgressClo
 
 def test_what_is_told_of_a_step_is_in_its_line(screen: Screen, clock: ProgressClock) -> None:
     shown = Progress(screen, terminal=True, clock=clock)
-    shown("raid5x4: randwrite_4k_qd8", 60)
+    shown.take(Begun("raid5x4: randwrite_4k_qd8", 60))
     shown.take(LoadBegun("measure", "raid5x4", "randwrite_4k_qd8", ("raid5x4",)))
     shown.take(Now(9.0, (900.0,), 48_000_000, 2, 5))
     clock.now_s += 1
@@ -303,11 +303,11 @@ def test_in_a_log_the_plan_of_a_worker_and_verdicts_are_lines(screen: Screen, cl
 @pytest.mark.parametrize("terminal", [True, False])
 def test_after_the_end_nothing_is_printed(screen: Screen, clock: ProgressClock, terminal: bool) -> None:
     shown = Progress(screen, terminal=terminal, clock=clock)
-    shown("one", 100)
+    shown.take(Begun("one", 100))
     shown.finish()
     written = list(screen.pieces)
     clock.now_s += 100
-    shown("two", 100)
+    shown.take(Begun("two", 100))
     shown.tick()
     shown.say("late")
     assert screen.pieces == written
@@ -316,7 +316,7 @@ def test_after_the_end_nothing_is_printed(screen: Screen, clock: ProgressClock, 
 def test_the_time_left_is_a_range_of_least_and_most(screen: Screen, clock: ProgressClock) -> None:
     shown = Progress(screen, terminal=True, clock=clock, width=lambda: 200)
     shown.take(Planned(3600.0, ("raid5x4",), (0.0,), most_s=7200.0))
-    shown("raid5x4: fill", 3600.0)
+    shown.take(Begun("raid5x4: fill", 3600.0))
     assert "1:00:00 to 2:00:00 left in all" in screen.pieces[-1]
     clock.now_s += 1800
     shown.tick()
@@ -332,7 +332,7 @@ def test_the_time_left_is_a_range_of_least_and_most(screen: Screen, clock: Progr
 def test_a_plan_without_a_range_has_one_time_left(screen: Screen, clock: ProgressClock) -> None:
     shown = Progress(screen, terminal=True, clock=clock, width=lambda: 200)
     shown.take(Planned(3600.0, ("raid5x4",), (0.0,), most_s=3600.0))
-    shown("raid5x4: fill", 3600.0)
+    shown.take(Begun("raid5x4: fill", 3600.0))
     assert "about 1:00:00 left in all" in screen.pieces[-1]
 
 
@@ -342,7 +342,7 @@ SIDE_BY_SIDE = LoadBegun("measure", "drivex3", "randread_4k_qd8", ("S1", "S2", "
 @pytest.mark.parametrize("terminal", [True, False])
 def test_gauges_of_the_drives_are_a_line_of_their_own(screen: Screen, clock: ProgressClock, *, terminal: bool) -> None:
     shown = Progress(screen, terminal=terminal, clock=clock, width=lambda: 200, has_gauges=True)
-    shown("drivex3: randread_4k_qd8", 60.0)
+    shown.take(Begun("drivex3: randread_4k_qd8", 60.0))
     shown.take(SIDE_BY_SIDE)
     clock.now_s += 60
     shown.take(Now(1.0, (1000.0, 400.0, 800.0), 0))
@@ -369,7 +369,7 @@ def test_gauges_are_shown_on_request_and_not_of_several_bays(screen: Screen, clo
 
 def test_in_a_log_the_first_rate_does_not_wait_for_a_minute(screen: Screen, clock: ProgressClock) -> None:
     shown = Progress(screen, terminal=False, clock=clock)
-    shown("raid5x4: fill", 3600.0)
+    shown.take(Begun("raid5x4: fill", 3600.0))
     for rate in (0.0, 500.0, 600.0):
         clock.now_s += 5
         shown.take(Now(1.0, (rate,), 0))

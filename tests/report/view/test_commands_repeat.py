@@ -10,7 +10,6 @@ import pytest
 from support.builders.report_page import WriteRun
 
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import commands
 from pytest_ssdqual.report.view.commands import Mention, Repeat, ShownCommand
 from pytest_ssdqual.rig.fio import jobs
@@ -72,12 +71,6 @@ def test_what_is_written_to_is_said_and_drives_need_no_array(write_run: WriteRun
 def test_without_a_moment_there_is_no_array(write_run: WriteRun, time: str) -> None:
     found = transcribed(write_run(), line(1, CREATE))
     assert commands.array_of(found, Mention(time, "main"), shlex.join(FIO)) == ""
-
-
-def test_drives_are_called_by_their_serial_number(write_run: WriteRun) -> None:
-    drives = [{"path": "/dev/sda", "serial": "S1"}, {"path": "/dev/sdb", "identity": "wwn-2"}]
-    story = RunReader.read(write_run(bays=[{"drives": drives}]))
-    assert dict(commands.names(story)) == {"/dev/sda": "S1", "/dev/sdb": "wwn-2"}
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="there is no fio here")

@@ -23,7 +23,7 @@ BOUNDS = {"wear": "≤ 0 %", "temperature": "≤ 60 °C", "spare": "≥ 100 %", 
 
 def verdict(check: str) -> Judged:
     read = {f"S{number}": each for number, each in enumerate(READ[check])}
-    return Judged(check, "", checked(check, BOUNDS[check], read))
+    return Judged.of(check, checked(check, BOUNDS[check], read))
 
 
 @pytest.fixture
@@ -61,6 +61,6 @@ def test_readings_that_no_drive_misses_are_ranges_with_a_limit(
 
 def test_two_drives_with_one_serial_number_are_two_rows() -> None:
     of = verdict("wear")
-    twins = replace(of.evidence, members=tuple(replace(part, name="S0") for part in of.evidence.members))
-    found = promises.inspected_drives([replace(of, evidence=twins)])
+    twins = replace(of, members=tuple(replace(part, name="S0") for part in of.members))
+    found = promises.inspected_drives([twins])
     assert sorted(each.path for each in found) == ["/dev/S0", "/dev/S1", "/dev/S2"]

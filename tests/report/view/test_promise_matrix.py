@@ -6,12 +6,11 @@ from support.builders.report_page import Claimed
 
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
-from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.view.promises import ALL_WIDTHS, MOST_BAYS, MOST_SINGLE, matrix, of_bays
 
 
-def judged(*evidence: Evidence) -> list[Judged]:
-    return [Judged(f"t{number}", "", each) for number, each in enumerate(evidence)]
+def judged(*evidence: Evidence) -> list[Evidence]:
+    return list(evidence)
 
 
 def test_widths_are_columns_and_a_cell_has_the_least_margin(claimed: Claimed) -> None:

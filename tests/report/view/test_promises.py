@@ -13,14 +13,14 @@ from pytest_ssdqual.report.view.promises import MOST_ROWS, observed, promised
 def many(claimed: Claimed, arrays: str, number: int, **more: float) -> list[Judged]:
     depths = range(1, number + 1)
     return [
-        Judged(f"{arrays} {qd}", "", claimed(arrays=arrays, workload=Workload("randread", "4k", qd), **more))
+        Judged.of(f"{arrays} {qd}", claimed(arrays=arrays, workload=Workload("randread", "4k", qd), **more))
         for qd in depths
     ]
 
 
 def test_each_promise_has_a_row_and_the_worst_come_first(claimed: Claimed) -> None:
     undecided = replace(claimed(), outcome=Finding.INCONCLUSIVE)
-    judged = [*many(claimed, "raid5x4", 2, value=1000), Judged("u", "", undecided), *many(claimed, "raid6x5", 1)]
+    judged = [*many(claimed, "raid5x4", 2, value=1000), Judged.of("u", undecided), *many(claimed, "raid6x5", 1)]
     grid = promised(judged, MOST_ROWS)
     assert grid.caption == "Promises: 4"
     assert [row[-1] for row in grid.rows] == [Finding.FAIL, Finding.INCONCLUSIVE, Finding.PASS, Finding.PASS]
@@ -44,10 +44,10 @@ def test_thousands_are_a_row_for_each_claim_and_level(claimed: Claimed) -> None:
 
 def test_figures_without_a_promise_are_a_table_of_their_own(claimed: Claimed) -> None:
     figure = replace(claimed(), outcome=Finding.OBSERVED, limit=None, margin_percent=None)
-    judged = [Judged("a", "", figure), *many(claimed, "raid6x5", 1)]
+    judged = [Judged.of("a", figure), *many(claimed, "raid6x5", 1)]
     assert [row[:4] for row in observed(judged).rows] == [("p99 latency", "raid5x4", "randread_4k_qd8", "812 µs")]
     assert len(promised(judged, MOST_ROWS).rows) == 1
-    several = [Judged("a", "", replace(figure, value=float(1000 * n))) for n in range(1, MOST_ROWS + 2)]
+    several = [Judged.of("a", replace(figure, value=float(1000 * n))) for n in range(1, MOST_ROWS + 2)]
     grid = observed(several)
     assert len(grid.rows) == MOST_ROWS
     assert "records.jsonl" in grid.note

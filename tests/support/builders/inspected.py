@@ -165,5 +165,5 @@ def checked(check: str, bound: str, drives: Mapping[str, tuple[str, Answer]], *,
         )
         for serial, (reading, answer) in drives.items()
     )  # fmt: skip
-    evidence = of_inspection(InspectionVerdict(check, found), source="acme")
-    return replace(evidence, protocol="quick", acceptance=acceptance)
+    inspected = of_inspection(InspectionVerdict(check, found), source="acme")
+    return replace(inspected, protocol="quick", acceptance=acceptance)

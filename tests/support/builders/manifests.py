@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.report.run_folder.journal import read_document
 from pytest_ssdqual.report.run_folder.manifest import Document, Manifest
 from pytest_ssdqual.rig.drives.topology import Drive
 
@@ -41,7 +43,7 @@ def whole(said: Mapping[str, Any]) -> dict[str, Any]:
 
 def manifest(**said: Any) -> Manifest:  # noqa: ANN401 (JSON)
     """The same as it is read."""
-    return Manifest.from_record(whole(said))
+    return read_document(Manifest, Path("manifest.json"), whole(said))
 
 
 def _drives(bay: Mapping[str, Any]) -> Iterable[dict[str, Any]]:

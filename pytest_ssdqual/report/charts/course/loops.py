@@ -10,6 +10,7 @@ from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.result_records import LoopRecord
 from pytest_ssdqual.qual.records import from_plain
+from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.drift import DriftTest
@@ -18,7 +19,7 @@ from pytest_ssdqual.qual.units import Unit, format_duration, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts.data import drives_of, per_drive, readable
 from pytest_ssdqual.report.drawing.chart import MOST_POINTS, MOST_ROWS, Pair, condensing, sentence, slug
-from pytest_ssdqual.report.drawing.palette import DASHES, INK, LIMIT
+from pytest_ssdqual.report.drawing.figure import DASHES, INK, LIMIT
 from pytest_ssdqual.report.drawing.plot import (
     RULE,
     AnyMark,
@@ -36,14 +37,14 @@ from pytest_ssdqual.report.drawing.scales import Numbers, Values, around, close
 from pytest_ssdqual.report.run_folder.reader import Record
 from pytest_ssdqual.report.view.tables import Table
 
-#: By claim: the figure of a run's summary, its unit, and whether that of drives side by side is their sum.
-FIGURES: Mapping[str, tuple[str, Unit, bool]] = {
-    "steady_iops": ("iops", Unit.IOPS, True),
-    "read_iops": ("read_iops", Unit.IOPS, True),
-    "write_iops": ("write_iops", Unit.IOPS, True),
-    "throughput": ("bytes_per_s", Unit.BYTES_PER_SECOND, True),
-    "mean_latency": ("mean_latency_ns", Unit.NANOSECONDS, False),
-    "max_latency": ("max_latency_ns", Unit.NANOSECONDS, False),
+#: The figure of a run's summary by the claim about it.
+FIGURES = {
+    "steady_iops": "iops",
+    "read_iops": "read_iops",
+    "write_iops": "write_iops",
+    "throughput": "bytes_per_s",
+    "mean_latency": "mean_latency_ns",
+    "max_latency": "max_latency_ns",
 }
 
 
@@ -89,7 +90,7 @@ def _conditioned(record: Record) -> TrackedFigure:
     allowed = (100 * strict_json.number(noted[name]) / average for name in ("range_allowed", "slope_allowed"))
     # The noted state is that of the least steady drive; the chart shows the mean of all.
     state = steady_state.judge(values, SteadyRule(window, *allowed))
-    drifts = [from_plain(DriftTest, drift) for drift in strict_json.table(facts.get("drift", {})).values()]
+    drifts = from_plain(dict[str, DriftTest], facts.get("drift", {})).values()
     worst = max(drifts, key=lambda drift: (not drift.settled, abs(drift.change_percent)), default=None)
     name = f"conditioning with {facts.get('workload')}"
     return TrackedFigure(str(facts.get("geometry")), name, tuple(values), state, drift=worst)
@@ -109,7 +110,9 @@ def of_loop(noted: LoopRecord, workload: str, claim: str) -> TrackedFigure:
     A loop ends with the first window in which all its tracked figures were steady, so the last window is the judged
     one, also of a figure that was steady before.
     """
-    figure, unit, adds = FIGURES[claim]
+    figure, unit = FIGURES[claim], Claim(claim).unit
+    # Rates of drives side by side add up, latencies do not.
+    adds = unit is not Unit.NANOSECONDS
     column = list(map(str, noted.asked.workloads)).index(workload)
     cells = [cells[column] for cells in noted.rounds]
     values = [getattr(cell, figure) / (drives_of(cell.members, noted.geometry) if adds else 1) for cell in cells]
@@ -192,52 +195,36 @@ def _axis(unit: Unit, geometry: str) -> str:
 MOST_LINES, FEWEST = len(DASHES), 2
 
 
-@frozen
-class Convergence:
-    """The rounds of one loop; all lines have the claim, and so the unit, of its first tracked figure.
+def convergences(records: Iterable[LoopRecord]) -> Iterator[Chart]:
+    """Yield a chart of each loop with several workloads that only write.
 
     The SNIA PTS wants it beside the steady state of the tracked figures: whether all block sizes became steady.
     """
-
-    geometry: str
-    loop: str
-    unit: Unit
-    #: Values by workload, in the loop's order; of drives side by side the average drive.
-    lines: Mapping[str, tuple[float, ...]]
-    #: Rounds of the window, which are the last ones.
-    window: int
+    return filter(None, readable(records, _convergence))
 
 
-def convergences(records: Iterable[LoopRecord]) -> Iterator[Convergence]:
-    """Yield the loops with several workloads that only write."""
-    return (found for found in readable(records, _convergence) if len(found.lines) >= FEWEST)
+def _convergence(noted: LoopRecord) -> Chart | None:
+    """Draw a line for each workload of pure writes over the rounds, and the window that counts.
 
-
-def _convergence(noted: LoopRecord) -> Convergence:
-    asked = noted.asked
-    writes = [str(each) for each in asked.workloads if each.read_fraction == 0][:MOST_LINES]
-    figures = {name: of_loop(noted, name, asked.tracked[0].claim) for name in writes}
-    first = figures[writes[0]]
-    lines = {name: figure.values for name, figure in figures.items()}
-    return Convergence(first.geometry, asked.name, first.unit, lines, len(first.state.values))
-
-
-def convergence(found: Convergence) -> Chart:
-    """Draw a line for each workload of pure writes over the rounds, and the window that counts."""
-    rounds = max(map(len, found.lines.values()))
-    marks: list[AnyMark] = [*_rounds(found.lines, found.unit).lines(), shade(rounds - found.window + 0.7, rounds + 0.3)]
+    All lines have the claim, and so the unit, of the loop's first tracked figure.
+    """
+    writes = [str(workload) for workload in noted.asked.workloads if workload.read_fraction == 0][:MOST_LINES]
+    if len(writes) < FEWEST:
+        return None
+    figures = [of_loop(noted, name, noted.asked.tracked[0].claim) for name in writes]
+    geometry, unit, window = figures[0].geometry, figures[0].unit, len(figures[0].state.values)
+    lines = {name: figure.values for name, figure in zip(writes, figures, strict=True)}
+    rounds = len(noted.rounds)
+    marks: list[AnyMark] = [*_rounds(lines, unit).lines(), shade(rounds - window + 0.7, rounds + 0.3)]
     rows = tuple(
-        (f"{index + 1}", *(format_value(values[index], found.unit, 1) for values in found.lines.values()))
-        for index in range(rounds)
+        (f"{number}", *(format_value(value, unit, 1) for value in values))
+        for number, values in enumerate(zip(*lines.values(), strict=True), 1)
     )
-    panel = Panel(
-        Numbers("round", (0.5, rounds + 0.5), is_whole=True),
-        Values(_axis(found.unit, found.geometry), found.unit), marks,
-    )  # fmt: skip
-    caption = f"The shaded rounds are the last {found.window}, in which the tracked figures were judged."
-    title = f"{found.geometry}: {found.loop}, pure writes from round to round"
-    table = Table(("round", *found.lines), rows)
-    return Chart(slug("convergence", found.geometry, found.loop), title, caption, panel, table, found.geometry)
+    panel = Panel(Numbers("round", (0.5, rounds + 0.5), is_whole=True), Values(_axis(unit, geometry), unit), marks)
+    caption = f"The shaded rounds are the last {window}, in which the tracked figures were judged."
+    title = f"{geometry}: {noted.loop}, pure writes from round to round"
+    key, table = slug("convergence", geometry, noted.loop), Table(("round", *lines), rows)
+    return Chart(key, title, caption, panel, table, geometry)
 
 
 #: Points of a stimulus beyond which markers would hide the line.
@@ -262,30 +249,9 @@ class CourseOfStimulus:
         ]
 
 
-@frozen
-class CourseOfLoop:
-    """All stimuli of one loop, in order."""
-
-    geometry: str
-    loop: str
-    stimuli: tuple[CourseOfStimulus, ...]
-    #: When a stimulus that repeats another one was back at its level, a sentence each.
-    recoveries: tuple[str, ...]
-
-    @property
-    def unit(self) -> Unit:
-        """Throughput, if there are transfers of several sizes."""
-        sizes = {stimulus.workload.block_bytes for stimulus in self.stimuli}
-        return Unit.IOPS if len(sizes) == 1 else Unit.BYTES_PER_SECOND
-
-
-def stimulated(records: Iterable[LoopRecord]) -> Iterator[CourseOfLoop]:
-    """Yield the loops with stimuli."""
-    found = readable(
-        records,
-        lambda noted: CourseOfLoop(str(noted.geometry), noted.loop, tuple(_stimuli(noted)), noted.recoveries),
-    )
-    return (course for course in found if course.stimuli)
+def stimulated(records: Iterable[LoopRecord]) -> Iterator[Chart]:
+    """Yield a chart of each loop with stimuli."""
+    return filter(None, readable(records, _stimulated))
 
 
 def _stimuli(noted: LoopRecord) -> Iterator[CourseOfStimulus]:
@@ -298,30 +264,38 @@ def _stimuli(noted: LoopRecord) -> Iterator[CourseOfStimulus]:
         begin_s += seconds
 
 
-def stimuli_chart(found: CourseOfLoop) -> Chart:
-    """Draw the rate over time; stimuli that differ only in their names look alike."""
-    kinds = [replace(stimulus.workload, name="") for stimulus in found.stimuli]
+def _stimulated(noted: LoopRecord) -> Chart | None:
+    """Draw the rate over time, throughput if transfers have several sizes; stimuli that differ only in their names look
+    alike.
+    """
+    stimuli = list(_stimuli(noted))
+    if not stimuli:
+        return None
+    sizes = {stimulus.workload.block_bytes for stimulus in stimuli}
+    unit = Unit.IOPS if len(sizes) == 1 else Unit.BYTES_PER_SECOND
+    kinds = [replace(stimulus.workload, name="") for stimulus in stimuli]
     series = [
-        DrawnCourse(str(stimulus.workload), stimulus.points(found.unit), str(kind))
-        for stimulus, kind in zip(found.stimuli, kinds, strict=True)
+        DrawnCourse(str(stimulus.workload), stimulus.points(unit), str(kind))
+        for stimulus, kind in zip(stimuli, kinds, strict=True)
     ]
-    drawn_courses = Courses(
-        series, found.unit, lambda hours: format_duration(hours * 3600), MOST_MARKED, MOST_POINTS // len(series)
+    courses = Courses(
+        series, unit, lambda hours: format_duration(hours * 3600), MOST_MARKED, MOST_POINTS // len(series)
     )
     ordinals = {kind: index for index, kind in enumerate(dict.fromkeys(kinds))}
     hours = series[-1].points[-1][0]
-    label = axis_label(found.unit)
+    geometry = str(noted.geometry)
     panel = Panel(
-        Numbers("hours", (0, hours * 1.01)), Values(f"{label}{per_drive(found.geometry)}", found.unit),
-        drawn_courses.lines([ordinals[kind] for kind in kinds]),
+        Numbers("hours", (0, hours * 1.01)), Values(_axis(unit, geometry), unit),
+        courses.lines([ordinals[kind] for kind in kinds]),
     )  # fmt: skip
-    has_pauses = any(stimulus.workload.burst_s for stimulus in found.stimuli)
+    has_pauses = any(stimulus.workload.burst_s for stimulus in stimuli)
     caption = (
         "The stimuli follow each other without a purge."
-        f"{''.join(f' {sentence(recovery)}' for recovery in found.recoveries)}"
+        f"{''.join(f' {sentence(recovery)}' for recovery in noted.recoveries)}"
         f"{' Rates of a workload with pauses are those of its bursts.' if has_pauses else ''}"
         f"{condensing(sum(len(each.points) for each in series))}"
     )
-    title = f"{found.geometry}: {found.loop}, {label} over {format_duration(hours * 3600)}"
-    table = Table(("stimulus", "until", label), drawn_courses.rows(len(series)))
-    return Chart(slug("stimuli", found.geometry, found.loop), title, caption, panel, table, found.geometry)
+    label = axis_label(unit)
+    title = f"{geometry}: {noted.loop}, {label} over {format_duration(hours * 3600)}"
+    table = Table(("stimulus", "until", label), courses.rows(len(series)))
+    return Chart(slug("stimuli", geometry, noted.loop), title, caption, panel, table, geometry)

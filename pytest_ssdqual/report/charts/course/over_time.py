@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import datetime
 from operator import attrgetter
 from statistics import fmean
 
@@ -34,8 +32,8 @@ from pytest_ssdqual.report.drawing.plot import (
 )
 from pytest_ssdqual.report.drawing.scales import Places, Seconds, Values, capacities, close
 from pytest_ssdqual.report.evidence.evidence import Evidence
-from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
-from pytest_ssdqual.report.run_folder.records import HealthRecord
+from pytest_ssdqual.report.run_folder.manifest import HealthRecord
+from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.sections import shortened
 from pytest_ssdqual.report.view.tables import Table
@@ -93,9 +91,8 @@ MEASURES = {
 }
 
 
-def chart(notes: Notes, noted: NotedMeasurement, judged: Judged) -> Chart | None:
+def chart(notes: Notes, noted: NotedMeasurement, evidence: Evidence) -> Chart | None:
     """Draw a line for each repeat, estimate, interval and limit; None without data."""
-    evidence = judged.evidence
     measure = MEASURES.get(evidence.claim, SLOWEST if evidence.unit is Unit.NANOSECONDS else IOPS)
     series = [points for points in _series(notes, noted, measure) if points]
     if not series:
@@ -147,90 +144,53 @@ MOST_NAMED = 32
 FIGURES = ("percentage_used", "media_errors", "critical_warning", "power_on_hours")
 
 
-@dataclass(slots=True)
-class DriveCurve:
-    """A drive over the run."""
-
-    #: Seconds since the run began, and degrees.
-    seen: list[Pair] = field(default_factory=list)
-    limit_c: float | None = None
-    #: Readings of its health by when they were taken.
-    health: dict[str, HealthRecord] = field(default_factory=dict)
-
-    @property
-    def written_bytes(self) -> int | None:
-        """Bytes written by the host between the readings; None if the drive does not count."""
-        before, after = self.both("data_written_bytes")
-        return after - before if before is not None and after is not None else None
-
-    def both(self, figure: str) -> list[int | None]:
-        """Return a figure before and after."""
-        return [getattr(self.health.get(when), figure, None) for when in ("before", "after")]
-
-    def read(self, seconds: float, degrees: float | None, limit_c: float | None) -> None:
-        """Add a temperature and its limit, if they are known."""
-        if degrees is not None:
-            self.seen.append((seconds, degrees))
-        if limit_c is not None:
-            self.limit_c = min(limit_c, self.limit_c or limit_c)
-
-
-def drives(story: RunReader) -> dict[str, DriveCurve]:
-    """Return the drives by name, in order of their first reading."""
+def _readings(story: RunReader) -> Iterator[tuple[str, float, DriveTemperature]]:
+    """Yield the temperatures that were read: name of the drive, seconds since the run began, and the temperature."""
     # Measurements name drives by serial number.
     serials = story.manifest.serials
-    curves: dict[str, DriveCurve] = {}
-    started: datetime | None = None
-    for record in story.records:
-        if not (at := subject.moment(record.time)):
-            continue
-        started = started or at
-        seconds = (at - started).total_seconds()
+    timed = [(record, at) for record in story.records if (at := subject.moment(record.time))]
+    for record, at in timed:
+        seconds = (at - timed[0][1]).total_seconds()
         with suppress(ValueError):
             if record.kind == "health":
                 reading = record.content(HealthRecord)
-                drive = curves.setdefault(serials.get(reading.drive, reading.drive), DriveCurve())
-                drive.read(seconds, reading.temperature_c, None)
-                # Each session of a resumed run begins and ends with readings: the run's are the first and the last.
-                if reading.when != "before" or reading.when not in drive.health:
-                    drive.health[reading.when] = reading
+                yield serials.get(reading.drive, reading.drive), seconds, DriveTemperature(reading.temperature_c, None)
             elif record.kind == "measured":
-                for name, heat in _temperatures(record.content(MeasuredRecord)):
-                    curves.setdefault(name, DriveCurve()).read(seconds, heat.temperature_c, heat.limit_c)
-    return curves
-
-
-def _temperatures(measured: MeasuredRecord) -> Iterator[tuple[str, DriveTemperature]]:
-    """Yield the name of each drive of a measurement, and its temperature."""
-    for run in measured.runs:
-        for drive in run.seen.drives if run.seen else ():
-            yield drive.name, drive.heat
+                for run in record.content(MeasuredRecord).runs:
+                    for drive in run.seen.drives if run.seen else ():
+                        yield drive.name, seconds, drive.heat
 
 
 def temperatures(story: RunReader) -> Chart | None:
     """Draw a line for each drive; None if no drive has two readings."""
-    curves = {name: drive for name, drive in drives(story).items() if len(drive.seen) > 1}
+    seen: dict[str, list[Pair]] = {}
+    limits: dict[str, float] = {}
+    for name, seconds, heat in _readings(story):
+        if heat.temperature_c is not None:
+            seen.setdefault(name, []).append((seconds, heat.temperature_c))
+        if heat.limit_c is not None:
+            limits[name] = min(heat.limit_c, limits.get(name, heat.limit_c))
+    curves = {name: points for name, points in seen.items() if len(points) > 1}
     if not curves:
         return None
-    degrees = {name: [value for _, value in drive.seen] for name, drive in curves.items()}
+    degrees = {name: [value for _, value in points] for name, points in curves.items()}
     hottest = sorted(curves, key=lambda name: -max(degrees[name]))[:MOST_DRIVES]
     short = shortened(list(curves))
     series = [
-        DrawnCourse(printable(name, 40), sorted(drive.seen), printable(short[name], 24))
-        for name, drive in curves.items()
+        DrawnCourse(printable(name, 40), sorted(points), printable(short[name], 24))
+        for name, points in curves.items()
         if name in hottest
     ]
     courses = Courses(series, Unit.CELSIUS, lambda seconds: f"{seconds:,.0f} s", MOST_MARKED, MOST_POINTS)
     marks: list[AnyMark] = [*courses.lines()]
-    limits = [limit for name in hottest if (limit := curves[name].limit_c) is not None]
-    if limits:
-        marks.append(level(min(limits), f"promised by the drive: at most {min(limits):g} °C"))
+    if promised := [limits[name] for name in hottest if name in limits]:
+        marks.append(level(min(promised), f"promised by the drive: at most {min(promised):g} °C"))
     left = f" Drawn are the {len(series)} hottest of {len(curves)}." if len(series) < len(curves) else ""
     caption = (
         "As the drives reported around every measurement, from the start of the run. The scale does not begin at zero."
         f"{left}"
     )
-    rows = [(name, min(degrees[name]), max(degrees[name]), drive.limit_c) for name, drive in curves.items()]
+    rows = [(name, min(degrees[name]), max(degrees[name]), limits.get(name)) for name in curves]
     shown = tuple((name, *("" if value is None else f"{value:g} °C" for value in values)) for name, *values in rows)
     title = f"Temperature of {len(curves)} drives over the run, at most {max(map(max, degrees.values())):g} °C"
     panel = Panel(Seconds(), Values("temperature", Unit.CELSIUS, close), marks)
@@ -240,8 +200,23 @@ def temperatures(story: RunReader) -> Chart | None:
 
 def wear(story: RunReader) -> Chart | None:
     """Draw host writes of each drive in the run, with health before and after; None if no drive counts."""
-    curves = {name: drive for name, drive in drives(story).items() if drive.written_bytes is not None}
-    written = {name: drive.written_bytes or 0 for name, drive in curves.items()}
+    serials = story.manifest.serials
+    health: dict[str, dict[str, HealthRecord]] = {}
+    for reading in story.contents(HealthRecord, "health"):
+        of_drive = health.setdefault(serials.get(reading.drive, reading.drive), {})
+        # Each session of a resumed run begins and ends with readings: the run's are the first and the last.
+        if reading.when != "before" or reading.when not in of_drive:
+            of_drive[reading.when] = reading
+    both = {
+        name: (of_drive["before"], of_drive["after"])
+        for name, of_drive in health.items()
+        if {"before", "after"} <= of_drive.keys()
+    }
+    written = {
+        name: after.data_written_bytes - before.data_written_bytes
+        for name, (before, after) in both.items()
+        if before.data_written_bytes is not None and after.data_written_bytes is not None
+    }
     if not any(written.values()):
         return None
     short, is_named = shortened(list(written)), len(written) <= MOST_NAMED
@@ -249,7 +224,11 @@ def wear(story: RunReader) -> Chart | None:
         Point(
             index,
             count,
-            (name, format_capacity(count), *(_before_and_after(*curves[name].both(figure)) for figure in FIGURES)),
+            (
+                name,
+                format_capacity(count),
+                *(_before_and_after(both[name], figure) for figure in FIGURES),
+            ),
         )
         for index, (name, count) in enumerate(written.items())
     ]
@@ -264,6 +243,7 @@ def wear(story: RunReader) -> Chart | None:
     return Chart(slug("wear"), title, caption, panel, table_of(columns, panel), height_in=2.6)
 
 
-def _before_and_after(before: object, after: object) -> str:
-    texts = ["-" if value is None else printable(value, 20) for value in (before, after)]
+def _before_and_after(readings: Sequence[HealthRecord], figure: str) -> str:
+    values = [getattr(reading, figure) for reading in readings]
+    texts = ["-" if value is None else printable(value, 20) for value in values]
     return " → ".join(dict.fromkeys(texts))

@@ -7,17 +7,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
-from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.result_records import SaturationRecord
-from pytest_ssdqual.qual.measured.run import Measured, RunRecord
+from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.methods.demand import required
 from pytest_ssdqual.qual.methods.stec import NEW_READS
-from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.stats.estimate import TooFew
 from pytest_ssdqual.qual.stats.latency import quantile_of_rounds
 from pytest_ssdqual.qual.units import Unit, format_duration, format_latency, format_value
-from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts import data
 from pytest_ssdqual.report.charts.data import Notes, drives_of
 from pytest_ssdqual.report.charts.performance.latency import QUANTILES
@@ -55,50 +52,36 @@ FRESH = {"color": RULE["color"], "linewidth": 2.2, "alpha": 0.55}
 SETTLED = {"color": RULE["color"], "linestyle": "--", "linewidth": 1.4, "alpha": 0.8}
 
 
-@frozen
-class SaturationStrip:
-    """A recorded saturation; of drives side by side the average drive."""
-
-    geometry: Geometry
-    workload: Workload
-    run: RunRecord
-    #: Of one drive or array.
-    capacity_bytes: float
-    record: SaturationRecord
-
-    @property
-    def drives(self) -> int:
-        return drives_of(self.run.members, self.geometry)
-
-    @property
-    def points(self) -> list[Pair]:
-        """User capacities written by the end of each sample, and its IOPS."""
-        rates = [rate / self.drives for rate in self.run.round_iops]
-        sample_s = self.run.window_s / len(rates) if rates else 0.0
-        of_writes = (1 - self.workload.read_fraction) * self.workload.block_bytes
-        written = accumulate(rate * sample_s * of_writes for rate in rates)
-        return [(volume / self.capacity_bytes, rate) for volume, rate in zip(written, rates, strict=True)]
-
-
-def strips(story: RunReader) -> Iterator[SaturationStrip]:
+def strips(story: RunReader) -> Iterator[SaturationRecord]:
     """Yield the recorded saturations."""
-    found = map(_strip, story.contents(SaturationRecord, "saturation"))
-    return (strip for strip in found if strip.capacity_bytes > 0 and strip.points and strip.workload.writes)
+    found = story.contents(SaturationRecord, "saturation")
+    return (strip for strip in found if strip.capacity_bytes > 0 and strip.run.round_iops and strip.asked.writes)
 
 
-def _strip(noted: SaturationRecord) -> SaturationStrip:
-    capacity_bytes = noted.capacity_bytes / drives_of(noted.run.members, noted.geometry)
-    return SaturationStrip(noted.geometry, noted.asked, noted.run, capacity_bytes, noted)
+def _drives(strip: SaturationRecord) -> int:
+    return drives_of(strip.run.members, strip.geometry)
 
 
-def verdicts_of(notes: Notes, strip: SaturationStrip) -> list[Evidence]:
+def points_of(strip: SaturationRecord) -> list[Pair]:
+    """Return user capacities written by the end of each sample, and its IOPS; of drives side by side the average
+    drive.
+    """
+    drives = _drives(strip)
+    capacity_bytes, sample_s = strip.capacity_bytes / drives, strip.run.window_s / len(strip.run.round_iops)
+    rates = [rate / drives for rate in strip.run.round_iops]
+    of_writes = (1 - strip.asked.read_fraction) * strip.asked.block_bytes
+    written = accumulate(rate * sample_s * of_writes for rate in rates)
+    return [(volume / capacity_bytes, rate) for volume, rate in zip(written, rates, strict=True)]
+
+
+def verdicts_of(notes: Notes, strip: SaturationRecord) -> list[Evidence]:
     """Return the verdicts on this curve."""
-    place = ((str(strip.geometry),), (str(strip.workload),))
-    verdicts = (each.evidence for each in notes.judged if each.evidence.about is About.SATURATION)
+    place = ((str(strip.geometry),), (str(strip.asked),))
+    verdicts = (each for each in notes.judged if each.about is About.SATURATION)
     return [evidence for evidence in verdicts if (evidence.geometries, evidence.workloads) == place]
 
 
-def chart(notes: Notes, strip: SaturationStrip) -> Chart:
+def chart(notes: Notes, strip: SaturationRecord) -> Chart:
     """Draw the curve over capacities written, with the marks of the verdicts."""
     verdicts = verdicts_of(notes, strip)
     figures = {name: value for one in verdicts for name, value in one.figures.items() if value is not None}
@@ -111,28 +94,28 @@ def chart(notes: Notes, strip: SaturationStrip) -> Chart:
     count = sum(len(series.points) for series in courses.series)
     caption = f"From a purged drive on, for {format_duration(strip.run.window_s)}. {words}{condensing(count)}"
     rows = (*courses.rows(len(courses.series)), *(("found", name, value) for name, value in labels))
-    what = f"{strip.geometry}, {strip.drives} drives" if strip.drives > 1 else f"{strip.geometry}"
+    what = f"{strip.geometry}, {_drives(strip)} drives" if _drives(strip) > 1 else f"{strip.geometry}"
     fresh, settled = figures.get("fresh_iops"), figures.get("settled_iops")
     is_slower = fresh and settled and fresh >= 1.1 * settled
     fall = f", {fresh / settled:.2g} times slower in the end" if is_slower and fresh and settled else ""
     panel = Panel(
         Numbers("user capacities written", (0, end * 1.01 if end > 0 else 1)),
-        Values("IOPS per drive" if strip.drives > 1 else "IOPS", Unit.IOPS), marks,
+        Values("IOPS per drive" if _drives(strip) > 1 else "IOPS", Unit.IOPS), marks,
     )  # fmt: skip
-    key = slug("saturation", strip.geometry, strip.workload)
-    title = f"{what}: {strip.workload} from the purged state{fall}"
+    key = slug("saturation", strip.geometry, strip.asked)
+    title = f"{what}: {strip.asked} from the purged state{fall}"
     table = Table(("of", "capacities written", "IOPS"), rows)
     return Chart(key, title, caption, panel, table, strip.geometry.level.value)
 
 
-def _courses(notes: Notes, strip: SaturationStrip) -> Courses:
+def _courses(notes: Notes, strip: SaturationRecord) -> Courses:
     """Return each of few drives if fio's output is there, else their average."""
-    name = "average drive" if strip.drives > 1 else "IOPS"
-    curves = {name: strip.points}
-    if 1 < strip.drives <= MOST_DRIVES and (found := data.saturation_of(notes.story.folder, strip.record)):
+    name = "average drive" if _drives(strip) > 1 else "IOPS"
+    curves = {name: points_of(strip)}
+    if 1 < _drives(strip) <= MOST_DRIVES and (found := data.saturation_of(notes.story.folder, strip)):
         alone = found.members()
         points = [[(at.bytes_written / each.capacity_bytes, at.iops) for at in each.points] for each in alone]
-        if len(alone) == strip.drives and all(points):
+        if len(alone) == _drives(strip) and all(points):
             curves = dict(zip((each.run.members[0] for each in alone), points, strict=True))
     short = shortened(list(curves)) if len(curves) > 1 else {name: name}
     series = [DrawnCourse(name, points, short[name]) for name, points in curves.items()]
@@ -180,27 +163,27 @@ BARS = 8
 OUTLINE = {"marker": "", "drawstyle": "steps-post"}
 
 
-def response_times(notes: Notes, strip: SaturationStrip) -> Chart | None:
+def response_times(notes: Notes, strip: SaturationRecord) -> Chart | None:
     """Draw a line for each of few drives; None if fio's output is gone or the curve never became steady."""
-    found = data.saturation_of(notes.story.folder, strip.record)
+    found = data.saturation_of(notes.story.folder, strip)
     try:
         measured = found.response_times() if found else None
     except TooFew:
         return None
     if measured is None or not measured.latency:
         return None
-    shown = measured.members() if 1 < strip.drives <= MOST_DRIVES else (measured,)
+    shown = measured.members() if 1 < _drives(strip) <= MOST_DRIVES else (measured,)
     limits = [
         upright(evidence.limit, f"promised, {evidence.claim.removesuffix('_latency')}: {evidence.bound}", PROMISED)
         for evidence in verdicts_of(notes, strip)
         if evidence.unit is Unit.NANOSECONDS and evidence.limit is not None
     ]
     title = (
-        f"{strip.geometry}: response times of {strip.workload} in the last "
+        f"{strip.geometry}: response times of {strip.asked} in the last "
         f"{format_duration(measured.runs[0].window_s)} of the saturation"
     )
     named = {each.runs[0].drive or f"{strip.geometry}": each for each in shown}
-    key = slug("response-times", strip.geometry, strip.workload)
+    key = slug("response-times", strip.geometry, strip.asked)
     return _histograms(key, title, "I/Os of the steady state", named, shortened(list(named)), limits)
 
 
@@ -222,20 +205,20 @@ def response_times_of_demand(notes: Notes, grid: DemandGrid) -> Chart | None:
     )
 
 
-def latency_course(notes: Notes, strip: SaturationStrip) -> Chart | None:
+def latency_course(notes: Notes, strip: SaturationRecord) -> Chart | None:
     """Draw mean and maximum latency of each of fio's reports over the saturation; None if fio's output is gone."""
-    found = data.saturation_of(notes.story.folder, strip.record)
+    found = data.saturation_of(notes.story.folder, strip)
     figures = {"slowest I/O": data.slowest_ns, "mean": data.mean_ns}
     series = [DrawnCourse(name, data.series(found.run, each), name) for name, each in figures.items()] if found else []
     if not series or not all(each.points for each in series):
         return None
     courses = over_time(series, Unit.NANOSECONDS)
-    whose = "all drives together" if strip.drives > 1 else "all I/Os"
+    whose = "all drives together" if _drives(strip) > 1 else "all I/Os"
     caption = f"Mean and maximum of {whose} since the point before.{courses.remarks}"
-    title = f"{strip.geometry}: latency of {strip.workload} from the purged state"
+    title = f"{strip.geometry}: latency of {strip.asked} from the purged state"
     panel = Panel(Seconds(), Values("latency", Unit.NANOSECONDS), courses.lines())
     table = Table(("of", "until", "latency"), courses.rows())
-    key = slug("latency", strip.geometry, strip.workload)
+    key = slug("latency", strip.geometry, strip.asked)
     return Chart(key, title, caption, panel, table, strip.geometry.level.value, 2.9)
 
 
@@ -286,23 +269,14 @@ BAR = 0.36
 OF_NEW, OF_WORKING, OF_READS = "fresh_iops", "settled_iops", "steady_iops"
 
 
-@frozen
-class NewAndWorking:
-    """IOPS of the new and of the working drive, by workload."""
-
-    geometry: str
-    pairs: Mapping[str, tuple[float, float]]
-
-
-def compared(notes: Notes) -> Iterator[NewAndWorking]:
-    """Yield the arrays with at least two workloads that were measured in both states."""
+def compared(notes: Notes) -> Iterator[Chart]:
+    """Yield a chart of each array with at least two workloads that were measured in both states."""
     new: dict[tuple[str, str], float] = {}
     working: dict[tuple[str, str], float] = {}
-    for judged in notes.judged:
-        evidence = judged.evidence
+    for evidence in notes.judged:
         if len(evidence.geometries) != 1 or len(evidence.workloads) != 1:
             continue
-        place = evidence.geometries[0], evidence.workloads[0]
+        place = evidence.geometry, evidence.workload
         if evidence.about is About.SATURATION and evidence.claim in (OF_NEW, OF_WORKING):
             (new if evidence.claim == OF_NEW else working)[place] = evidence.value
         elif evidence.claim == OF_READS and evidence.about is About.LOOP and evidence.group == str(NEW_READS):
@@ -313,20 +287,20 @@ def compared(notes: Notes) -> Iterator[NewAndWorking]:
     for (array, workload), iops in new.items():
         if iops > 0 and (array, workload) in working:
             by_array.setdefault(array, {})[workload] = (iops, working[array, workload])
-    yield from (NewAndWorking(array, pairs) for array, pairs in by_array.items() if len(pairs) >= FEWEST)
+    yield from (_comparison(array, pairs) for array, pairs in by_array.items() if len(pairs) >= FEWEST)
 
 
-def comparison(found: NewAndWorking) -> Chart:
-    """Draw two bars for each workload."""
+def _comparison(geometry: str, pairs: Mapping[str, tuple[float, float]]) -> Chart:
+    """Draw two bars for each workload: IOPS of the new and of the working drive."""
     rows = {name: (*(format_value(iops, Unit.IOPS) for iops in pair), f"{100 * pair[1] / pair[0]:.0f} %")
-            for name, pair in found.pairs.items()}  # fmt: skip
+            for name, pair in pairs.items()}  # fmt: skip
     marks = []
     for index, state in enumerate(("new", "working")):
         points = [
             Point(
                 place + (index - 0.5) * BAR, 100 * pair[index] / pair[0], words=f"{name}, {state}: {rows[name][index]}"
             )
-            for place, (name, pair) in enumerate(found.pairs.items())
+            for place, (name, pair) in enumerate(pairs.items())
         ]
         marks.append(Bars(points, index, state, width=BAR))
     caption = (
@@ -334,9 +308,9 @@ def comparison(found: NewAndWorking) -> Chart:
         "written once in order, and working after conditioning. A mix on a new drive reads blocks that were never "
         "written, which needs no flash."
     )
-    names = ["\n".join(printable(part, 30) for part in name.split("_")[:-1]) for name in found.pairs]
+    names = ["\n".join(printable(part, 30) for part in name.split("_")[:-1]) for name in pairs]
     panel = Panel(Places("", names), Values("of the new drive", Unit.PERCENT, from_zero), marks)
-    is_several = found.geometry.startswith("drive") and found.geometry != "drivex1"
-    title = f"{found.geometry}: new against working{', the slowest drive' if is_several else ''}"
+    is_several = geometry.startswith("drive") and geometry != "drivex1"
+    title = f"{geometry}: new against working{', the slowest drive' if is_several else ''}"
     table = Table(("workload", "new", "working", "of new"), tuple((name, *cells) for name, cells in rows.items()))
-    return Chart(slug("new", found.geometry), title, caption, panel, table, found.geometry, 3.0)
+    return Chart(slug("new", geometry), title, caption, panel, table, geometry, 3.0)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.units import Unit, format_size, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes, per_drive
+from pytest_ssdqual.report.charts.data import Notes, per_drive
 from pytest_ssdqual.report.drawing.chart import printable, sentence, slug
-from pytest_ssdqual.report.drawing.palette import DASHES, SERIES
+from pytest_ssdqual.report.drawing.figure import DASHES, SERIES
 from pytest_ssdqual.report.drawing.plot import (
     DOTTED,
     Chart,
@@ -26,8 +26,8 @@ from pytest_ssdqual.report.drawing.plot import (
 )
 from pytest_ssdqual.report.drawing.scales import Numbers, Places, Rows, Values, from_zero, short, tick
 from pytest_ssdqual.report.evidence.evidence import About, Finding
-from pytest_ssdqual.report.run_folder.reader import Judged
-from pytest_ssdqual.report.view.tables import Table
+from pytest_ssdqual.report.view.grid import shared
+from pytest_ssdqual.report.view.tables import Table, parsed
 
 #: Sizes and mixes that make a map; fewer are a curve.
 FEWEST = 3
@@ -39,8 +39,8 @@ CLAIM = "steady_iops"
 #: Maps of loops beside that of IOPS (SNIA PTS 2.0.2, latency test), with the name of the figure.
 LATENCIES = {"mean_latency": "mean latency", "max_latency": "maximum latency"}
 Cell = tuple[int, int]
-#: Figures and verdicts of cells by array and by what they have in common.
-Found = dict[tuple[str, str], tuple[dict[Cell, float], dict[Cell, Judged]]]
+#: Figures of cells, and the cells that failed, by array and by what they have in common.
+Found = dict[tuple[str, str], tuple[dict[Cell, float], set[Cell]]]
 
 
 @frozen
@@ -51,8 +51,8 @@ class Matrix:
     #: ``4 threads × QD 32``, or the name of the loop.
     how: str
     cells: Mapping[Cell, float]
-    judged: Mapping[Cell, Judged]
-    claim: str = CLAIM
+    failed: Collection[Cell]
+    claim: str
 
     @property
     def unit(self) -> Unit:
@@ -107,10 +107,10 @@ def matrices(notes: Notes) -> Iterator[Matrix]:
     for noted in notes.measured:
         if not noted.geometry.missing and _is_plain(noted.workload):
             array, cell = str(noted.geometry), _cell(noted.workload)
-            cells, judged = found.setdefault((array, _how(noted.workload)), ({}, {}))
+            cells, failed = found.setdefault((array, _how(noted.workload)), ({}, set()))
             cells[cell] = noted.rate
-            for verdict in notes.verdicts(CLAIM, array, str(noted.workload)):
-                judged[cell] = verdict
+            if any(verdict.outcome is Finding.FAIL for verdict in notes.verdicts(CLAIM, array, str(noted.workload))):
+                failed.add(cell)
     yield from sorted(_large(found, CLAIM), key=lambda matrix: -len(matrix.cells))
 
 
@@ -122,16 +122,18 @@ def latency_matrices(notes: Notes) -> Iterator[Matrix]:
 
 def _of_loops(notes: Notes, claim: str) -> Found:
     found: Found = {}
-    for judged in notes.of_claims(claim):
-        evidence = judged.evidence
-        if evidence.about is About.LOOP and (work := _workload(evidence.workloads[0])):
-            cells, verdicts = found.setdefault((evidence.geometries[0], evidence.group), ({}, {}))
-            cells[_cell(work)], verdicts[_cell(work)] = evidence.value, judged
+    for evidence in notes.of_claims(claim):
+        workload = parsed(evidence.workload)
+        if evidence.about is About.LOOP and workload and _is_plain(workload):
+            cells, failed = found.setdefault((evidence.geometry, evidence.group), ({}, set()))
+            cells[_cell(workload)] = evidence.value
+            if evidence.outcome is Finding.FAIL:
+                failed.add(_cell(workload))
     return found
 
 
 def _large(found: Found, claim: str) -> Iterator[Matrix]:
-    made = (Matrix(array, how, cells, judged, claim) for (array, how), (cells, judged) in found.items())
+    made = (Matrix(*place, *cells, claim) for place, cells in found.items())
     return (matrix for matrix in made if matrix.is_one)
 
 
@@ -159,15 +161,14 @@ def heat_map(matrix: Matrix) -> Chart:
     figure = LATENCIES.get(matrix.claim, "IOPS")
     key, title = matrix.named(f"map-{figure}", f"{figure} by block size and mix")
     sizes, mixes = matrix.sizes[::-1], matrix.mixes
-    failed = {cell for cell, judged in matrix.judged.items() if judged.evidence.outcome is Finding.FAIL}
     tiles = [Mark("grid", [False])]
     for cell, value in matrix.cells.items():
         at, share = (mixes.index(cell[1]), sizes.index(cell[0])), _share(value, list(matrix.cells.values()))
-        tiles += tile(*at, tick(value, matrix.unit), share, is_framed=cell in failed)
+        tiles += tile(*at, tick(value, matrix.unit), share, is_framed=cell in matrix.failed)
     scale = f"logarithmic, over a factor of at least {LEAST_SPAN:g}"
     caption = (
         f"{sentence(figure)[:-1]} of every size and mix; the stronger the tint, the more ({scale})."
-        f"{' Framed cells failed.' if failed else ''}"
+        f"{' Framed cells failed.' if matrix.failed else ''}"
     )
     rows = Rows([format_size(size) for size in sizes], "block size, bytes")
     panel = Panel(Places("reads/writes, %", list(map(mix_label, mixes))), rows, tiles)
@@ -215,14 +216,6 @@ def _how(workload: Workload) -> str:
     return f"{streams}{threads}QD {workload.qd_per_drive}{'' if workload.threads else ' per drive'}"
 
 
-def _workload(name: str) -> Workload | None:
-    try:
-        workload = Workload.parse(name)
-    except ValueError:
-        return None
-    return workload if _is_plain(workload) else None
-
-
 def _is_plain(workload: Workload) -> bool:
     """Return True for random aligned accesses of one size to all addresses, which differ in size and mix only."""
     is_of_one_size = not workload.name and "/" not in workload.bs and not workload.has_streams
@@ -237,26 +230,12 @@ MOST_ARRAYS = 5
 FEWEST_PROFILES = 2
 
 
-@frozen
-class Profiles:
-    """Named workloads of one depth on several arrays."""
-
-    depth: int
-    names: tuple[str, ...]
-    #: By array and name.
-    cells: Mapping[tuple[Geometry, str], NotedMeasurement]
-
-    @property
-    def arrays(self) -> list[Geometry]:
-        return sorted({array for array, _ in self.cells})
-
-
-def profile_sets(notes: Notes) -> Iterator[Profiles]:
-    """Yield the profiles of each set of arrays, at the deepest common queue."""
-    measured: dict[tuple[int, Geometry], dict[str, NotedMeasurement]] = {}
+def profile_radars(notes: Notes) -> Iterator[Chart]:
+    """Yield a chart of the profiles of each set of arrays, at the deepest common queue."""
+    measured: dict[tuple[int, Geometry], dict[str, float]] = {}
     for noted in notes.measured:
         if noted.workload.name and not noted.geometry.missing:
-            measured.setdefault((noted.workload.qd_per_drive, noted.geometry), {})[noted.workload.name] = noted
+            measured.setdefault((noted.workload.qd_per_drive, noted.geometry), {})[noted.workload.name] = noted.rate
     sets: dict[tuple[tuple[str, ...], int], list[Geometry]] = {}
     for (depth, array), named in measured.items():
         if len(named) >= FEWEST_SPOKES:
@@ -265,58 +244,38 @@ def profile_sets(notes: Notes) -> Iterator[Profiles]:
     for (names, depth), arrays in sorted(sets.items(), key=lambda item: (-len(item[1]), -item[0][1])):
         if names not in drawn_names:
             drawn_names.add(names)
-            kept = sorted(arrays)[-MOST_ARRAYS:]
-            yield Profiles(
-                depth, names, {(array, name): measured[depth, array][name] for array in kept for name in names}
+            yield _profile_radar(
+                depth, names, {array: measured[depth, array] for array in sorted(arrays)[-MOST_ARRAYS:]}
             )
 
 
-def profile_radar(profiles: Profiles) -> Chart:
+def _profile_radar(depth: int, names: Sequence[str], rates: Mapping[Geometry, Mapping[str, float]]) -> Chart:
     """Draw a ring for each array, a spoke for each profile."""
-    arrays = profiles.arrays
-    rates = {place: cell.rate for place, cell in profiles.cells.items()}
-    most = {name: max(rates[array, name] for array in arrays) for name in profiles.names}
-    rings = {}
-    for array in arrays:
-        rings[str(array)] = [
+    most = {name: max(of_array[name] for of_array in rates.values()) for name in names}
+    rings = {
+        str(array): [
             Point(
                 0,
-                100 * rates[array, name] / most[name] if most[name] else 0.0,
-                words=f"{array} {name}: {format_value(rates[array, name], Unit.IOPS)}",
+                100 * of_array[name] / most[name] if most[name] else 0.0,
+                words=f"{array} {name}: {format_value(of_array[name], Unit.IOPS)}",
             )
-            for name in profiles.names
+            for name in names
         ]
-    spokes = [f"{printable(name)}\n{short(most[name])} IOPS" for name in profiles.names]
+        for array, of_array in rates.items()
+    }
+    spokes = [f"{printable(name)}\n{short(most[name])} IOPS" for name in names]
     rows = [
-        (name, *(format_value(rate, Unit.IOPS) for rate in (*(rates[array, name] for array in arrays), most[name])))
-        for name in profiles.names
+        (name, *(format_value(of_array[name], Unit.IOPS) for of_array in (*rates.values(), most))) for name in names
     ]
-    table = Table(("profile", *map(str, arrays), "the most"), tuple(rows))
+    table = Table(("profile", *rings, "the most"), tuple(rows))
     caption = "Each spoke is one mix of sizes, reads and writes; its end is the most IOPS that any of these arrays did."
-    title = f"Server profiles at QD {profiles.depth} per drive on {', '.join(map(str, arrays))}"
-    key = slug("profiles", *arrays, profiles.depth)
-    levels = {array.level.value for array in arrays}
-    return Chart(
-        key, title, caption, Radar(spokes, lines_of(rings)), table, levels.pop() if len(levels) == 1 else "", 3.6
-    )
+    title = f"Server profiles at QD {depth} per drive on {', '.join(rings)}"
+    key, level = slug("profiles", *rings, depth), shared(array.level.value for array in rates)
+    return Chart(key, title, caption, Radar(spokes, lines_of(rings)), table, level, 3.6)
 
 
-@frozen
-class ProfileGrowth:
-    """IOPS of named workloads of one depth, by width, on arrays of one level."""
-
-    level: RaidLevel
-    depth: int
-    #: By name, then by width.
-    iops: Mapping[str, Mapping[int, float]]
-
-    @property
-    def widths(self) -> list[int]:
-        return sorted({width for of_name in self.iops.values() for width in of_name})
-
-
-def growths(notes: Notes) -> Iterator[ProfileGrowth]:
-    """Yield the profiles of each level at the deepest queue that at least two of them have on several widths."""
+def growths(notes: Notes) -> Iterator[Chart]:
+    """Yield a chart of the profiles of each level, at the deepest queue that at least two have on several widths."""
     measured: dict[tuple[RaidLevel, int], dict[str, dict[int, float]]] = {}
     for noted in notes.measured:
         geometry = noted.geometry
@@ -328,15 +287,15 @@ def growths(notes: Notes) -> Iterator[ProfileGrowth]:
         several = {name: iops for name, iops in named.items() if len(iops) >= FEWEST_PROFILES}
         if len(several) >= FEWEST_PROFILES and level not in levels:
             levels.add(level)
-            yield ProfileGrowth(level, depth, dict(list(several.items())[: len(SERIES)]))
+            yield _growth(level, depth, dict(list(several.items())[: len(SERIES)]))
 
 
-def growth_chart(growth: ProfileGrowth) -> Chart:
+def _growth(level: RaidLevel, depth: int, profiles: Mapping[str, Mapping[int, float]]) -> Chart:
     """Draw a line for each profile relative to its narrowest array, and the growth in proportion to the drives."""
-    widths = growth.widths
+    widths = sorted({width for iops in profiles.values() for width in iops})
     straight = Line([Point(width, width / widths[0]) for width in widths], name="in proportion", style=DOTTED)
     series, rows = {}, []
-    for name, iops in growth.iops.items():
+    for name, iops in profiles.items():
         narrowest = min(iops)
         # A profile that lacks the narrowest array begins on the line of its own first one.
         first = iops[narrowest] * widths[0] / narrowest
@@ -349,9 +308,9 @@ def growth_chart(growth: ProfileGrowth) -> Chart:
         f"Each line is one profile; on the dotted line an array of {widths[-1]} drives does "
         f"{widths[-1] / widths[0]:g} times as many IOPS as one of {widths[0]}."
     )
-    key = slug("profile-growth", growth.level.value, growth.depth)
-    title = f"{growth.level.value}: growth of server profiles over drives, QD {growth.depth} per drive"
+    key = slug("profile-growth", level.value, depth)
+    title = f"{level.value}: growth of server profiles over drives, QD {depth} per drive"
     scale = Values(f"IOPS over those of {widths[0]} drives", Unit.RATIO, from_zero)
     panel = Panel(Numbers("drives", ticks=widths), scale, [straight, *lines_of(series)])
     table = Table(("profile", *(f"{width} drives" for width in widths)), tuple(rows))
-    return Chart(key, title, caption, panel, table, growth.level.value)
+    return Chart(key, title, caption, panel, table, level.value)

@@ -29,6 +29,7 @@ from pytest_ssdqual.report.drawing.plot import (
 )
 from pytest_ssdqual.report.drawing.scales import Places, Seconds, Values, by_decades
 from pytest_ssdqual.report.evidence.evidence import Evidence
+from pytest_ssdqual.report.view.grid import shared
 from pytest_ssdqual.report.view.tables import Table
 
 #: By the names that claims have.
@@ -91,7 +92,7 @@ def chart(notes: Notes, tails: Sequence[TailCurve], title: str) -> Chart:
         at = places[id(evidence)]
         if evidence.limit is not None and evidence.unit is Unit.NANOSECONDS:
             stretch = [(at - 0.3, at + 0.3, evidence.limit)]
-            words = f"{evidence.workloads[0]}: {evidence.bound}"
+            words = f"{evidence.workload}: {evidence.bound}"
             marks.append(stretches(stretch, _limit_words(verdicts, evidence), words=words))
         if evidence.published and evidence.published.unit is Unit.NANOSECONDS:
             marks.append(published([(at, evidence.published)]))
@@ -103,7 +104,6 @@ def chart(notes: Notes, tails: Sequence[TailCurve], title: str) -> Chart:
     )
     across = Places("share of I/Os with this latency or less", [name for name, _ in QUANTILES[: last + 1]])
     panel = Panel(across, Values("latency", Unit.NANOSECONDS, by_decades), marks)
-    levels = {one.noted.geometry.level.value for one in tails}
     columns = ("array", "workload", "quantile", "latency", "95 % interval", "I/Os")
     return Chart(
         slug("tail", tails[0].noted.geometry),
@@ -111,16 +111,16 @@ def chart(notes: Notes, tails: Sequence[TailCurve], title: str) -> Chart:
         caption,
         panel,
         table_of(columns, panel),
-        levels.pop() if len(levels) == 1 else "",
+        shared(one.noted.geometry.level.value for one in tails),
     )
 
 
 def judged(notes: Notes, noted: NotedMeasurement) -> list[Evidence]:
     """Return the verdicts on the quantiles."""
     return [
-        judged.evidence
+        evidence
         for name in PLACES
-        for judged in notes.verdicts(f"{name}_latency", str(noted.geometry), str(noted.workload))
+        for evidence in notes.verdicts(f"{name}_latency", str(noted.geometry), str(noted.workload))
     ]
 
 
@@ -141,7 +141,7 @@ def _limit_words(verdicts: Sequence[Evidence], evidence: Evidence) -> str:
     words = f"promised, {claim.removesuffix('_latency')}: {bound}"
     if len({one.bound for one in rivals}) < 2:
         return words
-    named = list(dict.fromkeys(one.workloads[0] for one in rivals if one.bound == bound))
+    named = list(dict.fromkeys(one.workload for one in rivals if one.bound == bound))
     return f"{words} for {named[0] if len(named) == 1 else f'{len(named)} of them'}"
 
 

@@ -35,7 +35,7 @@ from pytest_ssdqual.report.drawing.plot import (
 )
 from pytest_ssdqual.report.drawing.scales import Depths, Numbers, Places, Values, by_decades, from_zero
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Part
-from pytest_ssdqual.report.view.tables import Table
+from pytest_ssdqual.report.view.tables import Table, parsed
 
 FEWEST = 3
 #: Published latencies on the scale at the right.
@@ -65,10 +65,9 @@ class DepthCurve:
 def curves(notes: Notes) -> Iterator[DepthCurve]:
     """Yield every series on every array, in the order in which they were judged."""
     series: dict[tuple[str, str], list[Evidence]] = {}
-    for judged in notes.judged:
-        evidence = judged.evidence
+    for evidence in notes.judged:
         if evidence.about is About.CURVE and evidence.points and len(evidence.geometries) == 1:
-            series.setdefault((evidence.geometries[0], evidence.group), []).append(evidence)
+            series.setdefault((evidence.geometry, evidence.group), []).append(evidence)
     for (geometry, group), verdicts in series.items():
         first = verdicts[0]
         yield DepthCurve(geometry, group or " ".join(first.workloads), first.points, tuple(verdicts))
@@ -167,11 +166,8 @@ def shares(curve: DepthCurve) -> list[tuple[float, Part]]:
     """Return per cent of reads and point, pure reads first; empty if a name has no mix or a point no IOPS."""
     mixes = []
     for part in curve.points:
-        try:
-            workload = Workload.parse(part.name)
-        except ValueError:
-            return []
-        if workload.has_streams or part.figures.get("iops") is None:
+        workload = parsed(part.name)
+        if workload is None or workload.has_streams or part.figures.get("iops") is None:
             return []
         mixes.append((100 * workload.read_fraction, part))
     return sorted(mixes, key=lambda mix: -mix[0])

@@ -168,7 +168,7 @@ def _sources(known: Sequence[Evidence], most: float) -> str:
     stated = [(evidence, evidence.published) for evidence in known if evidence.published]
     sources = list(dict.fromkeys(figure.source for _, figure in stated if figure.value <= most))
     beyond = [
-        f"{figure} of {evidence.geometries[0]} {evidence.workloads[0]} ({figure.source})"
+        f"{figure} of {evidence.geometry} {evidence.workload} ({figure.source})"
         for evidence, figure in stated
         if figure.value > most
     ]
@@ -189,7 +189,7 @@ def judged(notes: Notes, sweep: DrawnSweep) -> list[Evidence]:
 def scaling_chart(notes: Notes, sweep: DrawnSweep) -> Chart | None:
     """Draw IOPS as multiples of the narrowest array's by depth; None without a model or a first value."""
     law = _law(sweep)
-    depths = [depth for depth in sweep.depths if _is_Chart(sweep, depth)][:MOST_DEPTHS]
+    depths = [depth for depth in sweep.depths if _is_drawable(sweep, depth)][:MOST_DEPTHS]
     if not law or not depths:
         return None
     verdicts = judged(notes, sweep)
@@ -260,6 +260,6 @@ def _is_lawless(cell: NotedMeasurement, geometries: Sequence[Geometry]) -> bool:
     return bool(growth_objection(geometries, cell.workload, Striping(chunk_bytes)))
 
 
-def _is_Chart(sweep: DrawnSweep, depth: int) -> bool:
+def _is_drawable(sweep: DrawnSweep, depth: int) -> bool:
     first = sweep.cells.get((sweep.widths[0], depth))
     return first is not None and first.rate > 0 and len(sweep.at(depth)) > 1

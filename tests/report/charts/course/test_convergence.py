@@ -8,6 +8,7 @@ from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts.course import loops
+from pytest_ssdqual.report.drawing.plot import Line
 from pytest_ssdqual.report.run_folder.reader import Record
 
 WRITES = [Workload("randwrite", bs, 32, threads=4) for bs in ("64k", "4k")]
@@ -27,10 +28,10 @@ def loop(*workloads: Workload, tracked: tuple[Workload, ...] = tuple(WRITES)) ->
 
 
 def test_sizes_of_pure_writes_are_drawn_for_the_average_drive() -> None:
-    (found,) = loops.convergences(charted.loops(loop(READ, *WRITES)))
-    assert dict(found.lines) == {str(WRITES[0]): tuple(LARGE), str(WRITES[1]): tuple(SMALL)}
-    assert found.window == 5
-    chart = loops.convergence(found)
+    (chart,) = loops.convergences(charted.loops(loop(READ, *WRITES)))
+    lines = {mark.name: [point.y for point in mark.points] for mark in charted.marks(chart) if isinstance(mark, Line)}
+    assert lines == {str(WRITES[0]): LARGE, str(WRITES[1]): SMALL}
+    assert "the last 5," in chart.caption
     assert chart.table.columns == ("round", *map(str, WRITES))
     assert chart.table.rows[0] == ("1", "400 IOPS", "9,000 IOPS")
     assert len(chart.table.rows) == 8

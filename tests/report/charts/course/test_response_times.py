@@ -8,6 +8,7 @@ import pytest
 from support.builders import charted, strategies
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
+from pytest_ssdqual.qual.measured.result_records import SaturationRecord
 from pytest_ssdqual.qual.measured.run import Run, RunRecord
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.methods.demand import required
@@ -16,7 +17,6 @@ from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts import Chart, data
 from pytest_ssdqual.report.charts.course import saturation
-from pytest_ssdqual.report.charts.course.saturation import SaturationStrip
 from pytest_ssdqual.report.charts.data import Notes
 from pytest_ssdqual.report.charts.performance import queue_depth
 from pytest_ssdqual.report.evidence.evidence import About
@@ -30,14 +30,14 @@ def drawn(
     monkeypatch: pytest.MonkeyPatch,
     found: Saturation | None,
     *more: Record,
-    draw: Callable[[Notes, SaturationStrip], Chart | None] = saturation.response_times,
+    draw: Callable[[Notes, SaturationRecord], Chart | None] = saturation.response_times,
 ) -> Chart | None:
     monkeypatch.setattr(data, "saturation_of", lambda folder, facts: found)
     story = charted.story(*charted.saturation(), *more)
     strip = next(saturation.strips(story))
     if found:
         run = replace(strip.run, members=found.run.members)
-        strip = replace(strip, geometry=found.geometry, workload=found.workload, run=run)
+        strip = replace(strip, geometry=found.geometry, asked=found.workload, run=run)
     return draw(Notes.of(story), strip)
 
 

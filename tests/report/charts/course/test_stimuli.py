@@ -2,15 +2,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from support.builders import charted
 
 from pytest_ssdqual.qual.methods import snia
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
-from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.report.charts import selection
 from pytest_ssdqual.report.charts.course import loops
+from pytest_ssdqual.report.drawing.plot import Line
 from pytest_ssdqual.report.run_folder.reader import Record
 
 
@@ -29,13 +30,11 @@ def crossed() -> Record:
 
 
 def test_stimuli_of_several_sizes_are_drawn_as_throughput() -> None:
-    (found,) = loops.stimulated(charted.loops(crossed()))
-    assert found.unit is Unit.BYTES_PER_SECOND
-    before, small, after = found.stimuli
-    assert (before.begin_s, small.begin_s, after.begin_s) == (0, 180, 300)
-    assert before.points(found.unit)[0] == (60 / 3600, 200 * 2**20)
-    assert small.points(found.unit)[1] == (300 / 3600, 2000 * 8192)
-    chart = loops.stimuli_chart(found)
+    (chart,) = loops.stimulated(charted.loops(crossed()))
+    before, small, after = (mark.points for mark in charted.marks(chart) if isinstance(mark, Line))
+    assert (before[0].x, before[0].y) == (60 / 3600, 200 * 2**20)
+    assert (small[1].x, small[1].y) == (300 / 3600, 2000 * 8192)
+    assert after[0].x == pytest.approx(360 / 3600)
     assert len(chart.table.rows) == 8
     assert chart.table.rows[-1][:2] == ("after_t1xqd32", "8 min")
     assert "average drive" in chart.svg
@@ -44,12 +43,12 @@ def test_stimuli_of_several_sizes_are_drawn_as_throughput() -> None:
 
 def test_a_stimulus_with_pauses_is_drawn_from_its_processes() -> None:
     hour = [[[900.0], [950.0]], [[500.0, 400.0]]]
-    (found,) = loops.stimulated(charted.loops(loop(snia.HOST_IDLE, hour, "drivex1")))
-    assert found.unit is Unit.IOPS
-    assert [each.iops for each in found.stimuli] == [(900, 950), (500, 400)]
+    (chart,) = loops.stimulated(charted.loops(loop(snia.HOST_IDLE, hour, "drivex1")))
+    first, second = (mark.points for mark in charted.marks(chart) if isinstance(mark, Line))
     # Two minutes of bursts take four with their pauses.
-    assert (found.stimuli[0].part_s, found.stimuli[1].begin_s) == (120, 240)
-    assert "bursts" in loops.stimuli_chart(found).caption
+    assert [(point.x * 3600, point.y) for point in first] == [(120, 900), (240, 950)]
+    assert [point.y for point in second] == [500, 400]
+    assert "bursts" in chart.caption
 
 
 def test_loops_without_stimuli_and_unreadable_ones_are_left_out() -> None:

@@ -14,12 +14,10 @@ from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.stats import repeatability
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.fleet import folder as fleets
-from pytest_ssdqual.report.fleet import text as terminal
-from pytest_ssdqual.report.fleet import view
+from pytest_ssdqual.report.fleet import page_content, view
 from pytest_ssdqual.report.fleet.folder import FleetBay
 from pytest_ssdqual.report.fleet.page_content import compose
 from pytest_ssdqual.report.fleet.view import FleetView, together
-from pytest_ssdqual.report.html import fleet_page
 from pytest_ssdqual.report.html import page as any_page
 from pytest_ssdqual.report.run_folder.journal import SCHEMA
 from pytest_ssdqual.report.run_summary.fitness import Fitness, PageVerdict
@@ -128,7 +126,7 @@ def test_a_damaged_fleet_json_leaves_the_bays_and_is_told(tmp_path: Path) -> Non
 
 def test_bays_are_columns_with_figure_interval_and_outcome(tmp_path: Path) -> None:
     folder = keep_fleet(tmp_path, [bay("dut1", GOOD, SLOW), bay("dut2", BAD)], NEVER)
-    page = fleet_page.write(folder)
+    page = page_content.write(folder)
     read = Reader.of(page.read_text())
     assert read.headings[0] == (1, "✗ Not fit")
     (row,) = (row for row in compose(FleetView.read(folder))["promised"].rows if row[0] == "steady IOPS")
@@ -147,7 +145,7 @@ def test_bays_are_columns_with_figure_interval_and_outcome(tmp_path: Path) -> No
 def test_a_bay_leads_to_its_own_page(tmp_path: Path) -> None:
     folder = keep_fleet(tmp_path, [bay("dut1", GOOD), bay("dut2", GOOD)])
     (folder / "bays" / "dut1" / "report.html").touch()
-    links = [each["href"] for each in Reader.of(fleet_page.write(folder).read_text()).all("a")]
+    links = [each["href"] for each in Reader.of(page_content.write(folder).read_text()).all("a")]
     assert "bays/dut1/report.html" in links
     assert "bays/dut2/report.html" not in links
 
@@ -159,7 +157,7 @@ def test_many_bays_are_condensed_and_the_worst_is_named(tmp_path: Path) -> None:
     ((*_, least, median, most, worst, broken, outcome),) = page["promised"].rows
     assert (least, median, most) == ("8,000 IOPS", "12,004 IOPS", "12,010 IOPS")
     assert (str(worst).split(":")[0], broken, outcome) == ("slow", "1 of 12", "fail")
-    lot = fleet_page.render(page).partition('<section aria-labelledby="lot">')[2].partition("</section>")[0]
+    lot = page_content.render(page).partition('<section aria-labelledby="lot">')[2].partition("</section>")[0]
     _, _, n, mean, deviation, *_, stands_out, kept, share = re.findall("<td>([^<]*)</td>", lot)
     assert (n, mean, deviation) == ("12", "11,671 IOPS", "1,156 IOPS")
     assert str(stands_out).startswith("slow (-")
@@ -183,29 +181,29 @@ def test_what_differs_is_told_with_the_bays(tmp_path: Path) -> None:
     folder = keep_fleet(
         tmp_path, [bay("dut1", GOOD), bay("dut2", GOOD), bay("dut3", GOOD, protocol="other", facts=facts)]
     )
-    told = terminal.differing(FleetView.read(folder))
+    told = page_content.differing(FleetView.read(folder))
     assert [each.split(":")[1].strip() for each in told] == ["protocol", "fio"]
     assert re.match(r"differs: fio: 3.33 .*dut1, dut2; 3.36 .*dut3", told[1])
 
 
 def test_side_by_side_in_a_terminal(tmp_path: Path) -> None:
     folder = keep_fleet(tmp_path, [bay("dut1", GOOD), bay("dut2", BAD)], NEVER)
-    lines = terminal.summary_lines(FleetView.read(folder), 100)
+    lines = page_content.summary_lines(FleetView.read(folder), 100)
     assert lines[0].startswith("Not fit: ")
     assert "  steady IOPS raid5x4 randread_4k_qd8  ≥ 10,000 IOPS  12,000 IOPS  8,000 IOPS!" in lines
     assert max(map(len, lines)) <= 100
     for width in (1, 40, 80):
-        assert terminal.summary_lines(FleetView.read(folder), width)
+        assert page_content.summary_lines(FleetView.read(folder), width)
 
 
 def test_nothing_that_others_wrote_is_markup_or_moves_a_terminal(tmp_path: Path) -> None:
     evil = "<script>alert(1)</script>\x1b[2J|`"
     named = FleetBay("dut9", "bays/dut9", evil, {evil: evil}, {}, evil)
     folder = keep_fleet(tmp_path, [bay("dut1", BAD, errors=[evil], facts={"machine_id": "m", evil: evil})], named)
-    text = fleet_page.write(folder).read_text()
+    text = page_content.write(folder).read_text()
     assert "<script" not in text
     assert "\x1b" not in text + (folder / "summary.md").read_text() + "".join(
-        terminal.summary_lines(FleetView.read(folder), 80)
+        page_content.summary_lines(FleetView.read(folder), 80)
     )
     assert "<script" not in "".join(
         part for number, part in enumerate((folder / "summary.md").read_text().split("`")) if number % 2 == 0
@@ -224,7 +222,7 @@ def test_hostile_records_and_manifests_cost_only_themselves(tmp_path: Path) -> N
     (bays / "dut2" / "manifest.json").write_text('{"bays": 7, "sessions": {}, "versions": []}')
     (bays / "other one").mkdir()
     (bays / "other one" / "records.jsonl").symlink_to("/etc/passwd")
-    text = fleet_page.write(folder).read_text()
+    text = page_content.write(folder).read_text()
     assert "root:" not in text
     assert "No verdict" in text
     assert len(text) < 1_000_000
@@ -235,9 +233,9 @@ def test_a_huge_fleet_json_is_no_huge_page(tmp_path: Path) -> None:
     bays = [FleetBay(f"b{number}", f"bays/b{number}", "m" * 5_000, labels, {}, "r" * 5_000) for number in range(60)]
     bays += [FleetBay(f"c{number}", f"bays/c{number}", "m") for number in range(3_000)]
     made = fleets.create(tmp_path, "aaaa", bays)
-    assert fleet_page.write(made.path).stat().st_size < 1_000_000
+    assert page_content.write(made.path).stat().st_size < 1_000_000
     assert (made.path / "summary.md").stat().st_size < 250_000
-    lines = terminal.summary_lines(FleetView.read(made.path), 100)
+    lines = page_content.summary_lines(FleetView.read(made.path), 100)
     assert sum(map(len, lines)) < 50_000
     assert any(line.startswith("3,040 more rows") for line in lines)
 
@@ -257,7 +255,7 @@ def test_a_hundred_bays_of_forty_promises_are_a_small_page(tmp_path: Path) -> No
         to.mkdir()
         for name in ("records.jsonl", "manifest.json"):
             (to / name).hardlink_to(first / name)
-    page = fleet_page.write(made.path)
+    page = page_content.write(made.path)
     assert page.stat().st_size < 3_000_000
     assert "100 bays" in page.read_text()
 
@@ -265,7 +263,7 @@ def test_a_hundred_bays_of_forty_promises_are_a_small_page(tmp_path: Path) -> No
 def test_margins_of_bays_are_side_by_side(tmp_path: Path) -> None:
     page = compose(FleetView.read(keep_fleet(tmp_path, [bay("dut1", GOOD, SLOW), bay("dut2", BAD)])))
     assert page["matrix"].columns == ("dut1", "dut2")
-    html = fleet_page.render(page)
+    html = page_content.render(page)
     shown = html[html.index('<table class="matrix"') :].partition("</table>")[0]
     assert shown.count("data-margin=") == 4
     assert "<details>" not in shown

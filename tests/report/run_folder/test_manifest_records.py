@@ -19,7 +19,7 @@ from pytest_ssdqual.qual.measured.result_records import (
     RebuildRecord,
     SaturationRecord,
 )
-from pytest_ssdqual.report.run_folder.records import HealthRecord, PlannedClaims, PlannedTests, WorsenedDrive
+from pytest_ssdqual.report.run_folder.manifest import HealthRecord, PlannedClaims, PlannedTests, WorsenedDrive
 from pytest_ssdqual.rig.drives.cache_state import WriteCacheRecord
 from pytest_ssdqual.rig.fio.load import LoadRecord
 
