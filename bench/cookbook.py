@@ -133,6 +133,7 @@ JOBS = {
     "publication": Job(
         ("pytest", DEVICES, suite("intel_s3500"), "--ssd-arrays=raid5", "-k", "growth or parity"),
         shown=FIGURE,
+        until=f"{FIGURE} figcaption",
         sheet="intel-dc-s3500-800gb",
     ),
 }

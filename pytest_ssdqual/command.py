@@ -72,7 +72,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the exit status: 0, 1 if a comparison fails its condition, or 4 after a sentence on standard error."""
+    """Return the exit status: 0, 1 for a failed condition or certificate, or 4 after a sentence on standard error."""
     parser = _parser()
     if "_ARGCOMPLETE" in os.environ:  # a shell asks how a word may go on
         with contextlib.suppress(ImportError):
@@ -326,8 +326,8 @@ def report(given: argparse.Namespace) -> None:
     print(page_content.write(folder) if fleet.is_fleet(folder) else run_page.write(folder))
 
 
-def certificate(given: argparse.Namespace) -> None:
-    """``ssdqual certificate RUN -o FILE``."""
+def certificate(given: argparse.Namespace) -> int:
+    """``ssdqual certificate RUN -o FILE``; return 1 if the page certifies nothing, or that the product is not fit."""
     from pytest_ssdqual.report.html import certificate as certificates
 
     fields = {"Order": given.order, "Lot": given.lot, "Operator": given.operator}
@@ -337,6 +337,7 @@ def certificate(given: argparse.Namespace) -> None:
     for reason in content.reasons:
         print(safe_text.line(f"not certified: {reason}", 10 * PLAIN_WIDTH))
     print(given.output)
+    return 0 if content.is_of_fit_product else 1
 
 
 def compare(given: argparse.Namespace) -> int:

@@ -52,6 +52,11 @@ class Certificate:
     #: Digest of ``SHA256SUMS``, and whether the files are as it has them.
     evidence: str
 
+    @property
+    def is_of_fit_product(self) -> bool:
+        """True for a certificate of a run that is Fit."""
+        return not self.reasons and self.run.verdict.fitness is Fitness.FIT
+
 
 def certificate(folder: Path, fields: Mapping[str, str]) -> Certificate:
     """Return the certificate of a run folder with these fields; ``OSError`` without records."""

@@ -8,6 +8,7 @@ import pytest
 from support.builders import inspected
 from support.builders.report_page import MANIFEST, Claimed, WriteRun, judged, record
 
+from pytest_ssdqual.command import main
 from pytest_ssdqual.qual.inspection.checks import Answer
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.html.certificate import NoLibrary, certificate, html, write
@@ -26,7 +27,7 @@ def sealed(folder: Path) -> Path:
 
 def test_complete_run_for_acceptance_is_certified(write_run: WriteRun, kept: Evidence) -> None:
     content = certificate(sealed(write_run(judged(kept))), {"Order": "4711", "Lot": ""})
-    assert not content.reasons
+    assert content.is_of_fit_product
     assert list(content.drives.values()) == [["S1"]]
     page = html(content)
     assert '<td class="pass">passed</td>' in page
@@ -46,10 +47,21 @@ def test_a_delivery_is_certified_with_its_readings(write_run: WriteRun, kept: Ev
 def test_run_that_may_not_decide_never_passed(write_run: WriteRun, kept: Evidence, manifest: dict[str, object]) -> None:
     content = certificate(sealed(write_run(judged(kept), **manifest)), {})
     assert content.reasons
+    assert not content.is_of_fit_product
     page = html(content)
     assert "<h1>Qualification record: not a certificate</h1>" in page
     assert "passed" not in page
     assert page.count(">not certified</td>") == 1
+
+
+def test_a_shell_does_not_ship_what_is_not_fit(
+    write_run: WriteRun, claimed: Claimed, kept: Evidence, tmp_path: Path
+) -> None:
+    """``ssdqual certificate … && ship``: a certificate may also say that the product is not fit."""
+    broken = replace(claimed(value=10), outcome=Finding.FAIL, margin_percent=-90.0)
+    for number, (evidence, status) in enumerate(((kept, 0), (broken, 1))):
+        folder = sealed(write_run(judged(evidence)))
+        assert main(["certificate", str(folder), "-o", str(tmp_path / f"{number}.html")]) == status
 
 
 def test_inconclusive_run_never_passed(write_run: WriteRun, kept: Evidence) -> None:
