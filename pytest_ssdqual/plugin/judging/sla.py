@@ -34,7 +34,7 @@ from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict import ratio as comparison
 from pytest_ssdqual.qual.verdict import verdict as verdicts
-from pytest_ssdqual.qual.verdict.verdict import BaselineLimit, BaselineReference, Outcome, Verdict
+from pytest_ssdqual.qual.verdict.verdict import BaselineReference, Outcome, Verdict
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.compare.baseline import Baseline, Missing
@@ -236,7 +236,6 @@ class Sla:
         place = subject.geometry, subject.workload
         limit = self.spec.limit(claim, *place)
         relation = self.spec.relation(claim, *place)
-        of_baseline = self.spec.of_baseline(claim, *place)
         why = ""
         try:
             if limit is not None:
@@ -245,10 +244,10 @@ class Sla:
                 found = self._by_limit(claim, judged, chained.limit)
                 found = tuple(verdicts.with_remark(verdict, chained.reference) for verdict in found)
                 return tuple(_in_doubt(verdict, chained.doubt) for verdict in found)
+            if relation is not None and relation.reference:
+                return self._by_relation(claim, judged, relation, relation.reference)
             if relation is not None:
-                return self._by_relation(claim, judged, relation)
-            if of_baseline is not None:
-                return self._by_baseline(claim, judged, of_baseline)
+                return self._by_baseline(claim, judged, relation)
         except Missing as error:
             why = str(error)
         except CannotJudge as error:
@@ -307,20 +306,20 @@ class Sla:
                 pytest.skip(repr(verdict))
             raise Inconclusive(repr(verdict))
 
-    def _by_relation(self, claim: Claim, judged: Judgeable, relation: Relation) -> tuple[Verdict, ...]:
+    def _by_relation(self, claim: Claim, judged: Judgeable, relation: Relation, other: Workload) -> tuple[Verdict, ...]:
         """Judge in per cent of another workload; each drive is compared with itself."""
-        reference = self.measure(judged.subject.geometry, relation.reference)
+        reference = self.measure(judged.subject.geometry, other)
 
         def ratios(share: float) -> list[Ratio]:
             own, others = (self.builder.estimates(claim, each, share) for each in (judged, reference))
             of_drive = {subject.drive: other for subject, other in others}
             if missing := [subject.drive for subject, _ in own if subject.drive not in of_drive]:
-                raise NotApplicable(f"{relation.reference} was not measured on drive {missing[0]}")
-            return [(subject, relation.reference, ratio(found, of_drive[subject.drive])) for subject, found in own]
+                raise NotApplicable(f"{other} was not measured on drive {missing[0]}")
+            return [(subject, other, ratio(found, of_drive[subject.drive])) for subject, found in own]
 
         return self._by_ratios(claim, ratios, relation)
 
-    def _by_baseline(self, claim: Claim, judged: Judgeable, promise: BaselineLimit) -> tuple[Verdict, ...]:
+    def _by_baseline(self, claim: Claim, judged: Judgeable, promise: Relation) -> tuple[Verdict, ...]:
         """Judge in per cent of the baseline: each drive against itself, or against the median drive of other drives."""
         baseline, builder = self.baseline, self.builder
         if baseline is None:
@@ -339,20 +338,22 @@ class Sla:
         return self._by_ratios(claim, ratios, promise)
 
     def _by_ratios(
-        self, claim: Claim, ratios: Callable[[float], list[Ratio]], promise: Relation | BaselineLimit
+        self, claim: Claim, ratios: Callable[[float], list[Ratio]], promise: Relation
     ) -> tuple[Verdict, ...]:
         """Judge each drive by its ratio to a reference; ``ratios`` returns those of all with a share of the error."""
         limit = Limit(promise.direction, promise.percent, Unit.PERCENT, f"{promise.source}: {promise}")
         margin = self.builder.rule.indifference_percent
 
-        def of_drive(index: int, *about: *Ratio) -> Verdict:
+        def of_drive(index: int, found: Ratio) -> Verdict:
+            subject, reference, estimate = found
+
             def again(share: float) -> Estimate:
                 return ratios(share)[index][2]
 
-            alone = verdicts.judge_relation(claim, *about, limit, margin)
+            alone = verdicts.judge(claim, subject, estimate, limit, margin, reference)
             return replace(verdicts.in_family(alone, again, self.builder.family), again=again)
 
-        return tuple(of_drive(index, *each) for index, each in enumerate(ratios(1.0)))
+        return tuple(of_drive(index, each) for index, each in enumerate(ratios(1.0)))
 
     def _observe(self, claim: Claim, judged: Judgeable, why: str, *, has_limit: bool = False) -> NoReturn:
         """Record the figure, and skip the test with the figure and the reason.

@@ -43,7 +43,6 @@ from pytest_ssdqual.qual.spec.health_limits import ORDINARY, HealthTable
 from pytest_ssdqual.qual.spec.promises import Promise, Relation
 from pytest_ssdqual.qual.spec.toml import TABLE, Name, PowerOfTwo, Size, Strict, Throughput
 from pytest_ssdqual.qual.units import Unit, parse_size
-from pytest_ssdqual.qual.verdict.verdict import BaselineLimit
 from pytest_ssdqual.qual.workload.workload import Workload
 
 __all__ = [
@@ -172,12 +171,12 @@ class Spec:
         """Return whether this is the data sheet of a drive with this model string."""
         return any(fnmatchcase(model.strip(), pattern) for pattern in self.product.models)
 
-    def published(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Published | None:
+    def published(self, claim: Claim, geometry: Geometry, workload: Workload) -> Published | None:
         """Published quantity of exactly this array and workload; None if there is none.
 
         For drives side by side that of one drive. Arrays with members missing have none.
         """
-        return datasheet.find(self.figures, Claim(claim), geometry, workload)
+        return datasheet.find(self.figures, claim, geometry, workload)
 
     def expected_iops(self, geometry: Geometry, workload: Workload) -> float | None:
         """IOPS of an array by ``geometry.expected_iops`` from the published figures of one drive; for drives side by
@@ -196,15 +195,14 @@ class Spec:
         reads, writes = (each.value if (each := found.get(rw)) else 1.0 for rw in ("randread", "randwrite"))
         return expected_iops(array, workload.read_fraction, reads, writes)
 
-    def limit(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Limit | None:
+    def limit(self, claim: Claim, geometry: Geometry, workload: Workload) -> Limit | None:
         """Limit of the claim for this array and workload; None if none is promised in numbers.
 
-        Then ``relation`` may give it in terms of another workload, ``of_baseline`` in terms of an earlier run; if
-        neither does, ``why_no_limit`` gives the reason. ValueError for a claim that does not exist.
+        Then ``relation`` may give it in terms of another workload or of an earlier run; if it does not,
+        ``why_no_limit`` gives the reason.
         """
-        claim = Claim(claim)
         promise = self.deciding(claim, geometry, workload)
-        if promise is None or promise.relative_to is not None or promise.of_baseline:
+        if promise is None or promise.relation:
             return None
         if self.no_law(claim, (geometry,), workload):
             return None
@@ -275,22 +273,16 @@ class Spec:
     def is_promised(self, claim: Claim, geometry: Geometry, workload: Workload) -> bool:
         """Return whether there is a promise: in numbers, in terms of another workload, or of a baseline."""
         where = claim, geometry, workload
-        return any((self.limit(*where), self.relation(*where), self.of_baseline(*where)))
+        return any((self.limit(*where), self.relation(*where)))
 
-    def relation(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Relation | None:
-        """Limit in per cent of another workload's quantity on the same array, if promised so."""
-        claim = Claim(claim)
+    def relation(self, claim: Claim, geometry: Geometry, workload: Workload) -> Relation | None:
+        """Limit in per cent of another workload's quantity on the same array or of the baseline, if promised so."""
         # A plan asks for thousands; to find the deciding promise takes the figures of the sheet.
-        related = (each for each in self.promises_of(claim) if each.relative_to)
+        related = (each for each in self.promises_of(claim) if each.relation)
         if not any(each.matches(claim, geometry, workload, self.drive_class) for each in related):
             return None
         promise = self.deciding(claim, geometry, workload)
         return promise.relation if promise else None
-
-    def of_baseline(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> BaselineLimit | None:
-        """Limit in per cent of what an earlier run measured, if promised so."""
-        promise = self.deciding(Claim(claim), geometry, workload)
-        return promise.of_baseline if promise else None
 
     def promises_heat(self, geometry: Geometry, workload: Workload) -> bool:
         """Return whether a temperature or a time of throttling is promised: then heat is the product's behaviour."""
@@ -300,11 +292,10 @@ class Spec:
         """Other workloads that have to be measured to judge the claims about this one, each once."""
         claims = (claim for claim in Claim if claim.scope is Scope.RUN)
         related = (self.relation(claim, geometry, workload) for claim in claims)
-        return tuple(dict.fromkeys(each.reference for each in related if each))
+        return tuple(dict.fromkeys(each.reference for each in related if each and each.reference))
 
-    def why_no_limit(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> str:
+    def why_no_limit(self, claim: Claim, geometry: Geometry, workload: Workload) -> str:
         """Reason to skip a test if ``limit`` is None, as one sentence."""
-        claim = Claim(claim)
         where = claim, geometry, workload, self.drive_class
         of_one_job = (each for each in self.promises_of(claim) if each.leaves_out_jobs(workload))
         left_out = next((each for each in of_one_job if replace(each, workload=None).matches(*where)), None)
@@ -316,10 +307,9 @@ class Spec:
         promise = self.deciding(claim, geometry, workload)
         if promise is None:
             return f"{self.name} promises no {claim.label} for {geometry} {workload}"
-        if promise.relative_to is not None:
-            return f"{self.name} promises the {claim.label} of {workload} only relative to {promise.relative_to}"
-        if promise.of_baseline:
-            return f"{self.name} promises the {claim.label} of {workload} only in per cent of a baseline"
+        if relation := promise.relation:
+            how = f"relative to {relation.reference}" if relation.reference else "in per cent of a baseline"
+            return f"{self.name} promises the {claim.label} of {workload} only {how}"
         if no_law := self.no_law(claim, (geometry,), workload):
             return no_law
         array = ONE_DRIVE if geometry.is_side_by_side else geometry

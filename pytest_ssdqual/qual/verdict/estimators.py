@@ -52,7 +52,7 @@ Estimator = Callable[[JudgedT, ConfidenceLevel], Estimate]
 
 
 def estimate(
-    claim: Claim | str,
+    claim: Claim,
     judged: Judgeable,
     confidence: float = CONFIDENCE,
     share: float = 1.0,
@@ -67,9 +67,9 @@ def estimate(
     The latency of a saturation is that of its response times.
 
     ``TooFew`` if there is too little evidence; ``NotApplicable`` if ``judged`` is not what the claim is judged on or
-    does not fit (no pure reads for the bathtub, two levels in a sweep). ValueError for a claim that does not exist.
+    does not fit (no pure reads for the bathtub, two levels in a sweep).
     """
-    claim, confidence_level = Claim(claim), ConfidenceLevel(confidence, share)
+    confidence_level = ConfidenceLevel(confidence, share)
     if isinstance(judged, Saturation) and claim in OF_LATENCY:
         judged = _response_times(judged)
     suited: Any = of_kind(claim, judged)
@@ -281,26 +281,25 @@ def _spread_between_members(measured: Measured, confidence_level: ConfidenceLeve
     return spread.between_drives([spread.SpellMaxima.of(each, confidence_level) for each in members])
 
 
-def alike(claim: Claim | str, judged: Judgeable) -> dict[str, float]:
+def alike(claim: Claim, judged: Judgeable) -> dict[str, float]:
     """Figure of each drive side by side, by serial number: IOPS, or the geometric mean of its spells' slowest I/Os in
     ns.
 
     ``NotApplicable`` for a single target.
     """
-    claim = Claim(claim)
     members = {each.drive: each for each in _side_by_side(claim, of_kind(claim, judged, Measured))}
     if claim is Claim.LATENCY_SPREAD_BETWEEN_MEMBERS:
         return {serial: spread.SpellMaxima.of(each, USUAL).typical_ns for serial, each in members.items()}
     return {serial: iops(each).value for serial, each in members.items()}
 
 
-def slowest_member(judged: Judgeable, claim: Claim | str = Claim.MEMBER_SPREAD) -> str:
+def slowest_member(judged: Judgeable, claim: Claim) -> str:
     """Serial number of the worst drive side by side: fewest IOPS, or slowest I/Os if the claim is about these.
 
     ``NotApplicable`` unless the drives are side by side.
     """
     of_each = alike(claim, judged)
-    extreme = max if claim == Claim.LATENCY_SPREAD_BETWEEN_MEMBERS else min
+    extreme = max if claim is Claim.LATENCY_SPREAD_BETWEEN_MEMBERS else min
     return extreme(of_each, key=of_each.__getitem__)
 
 
@@ -414,7 +413,7 @@ OF_CURVE: Mapping[Claim, Callable[[Mapping[Workload, Estimate], int], curves.Cur
 }
 
 
-def found_in(claim: Claim | str, curve: Curve, confidence_level: ConfidenceLevel = USUAL) -> curves.CurveFigure:
+def found_in(claim: Claim, curve: Curve, confidence_level: ConfidenceLevel = USUAL) -> curves.CurveFigure:
     """Estimate a claim about a curve, with the workloads at which it was found (the worst mix, the knee, …).
 
     ``NotApplicable`` unless these are different workloads on one array. A queue depth is that of one target: for drives
@@ -423,12 +422,12 @@ def found_in(claim: Claim | str, curve: Curve, confidence_level: ConfidenceLevel
     if len(curve.subject.geometries) != 1 or len({each.workload for each in curve}) < len(curve):
         names = ", ".join(f"{each.geometry} {each.workload}" for each in curve)
         raise NotApplicable(f"a curve is different workloads on one array, not {names}")
-    found = _of_curve(Claim(claim), curve, confidence_level)
-    if claim != Claim.QD_DEPENDENCE:
+    found = _of_curve(claim, curve, confidence_level)
+    if claim is not Claim.QD_DEPENDENCE:
         return found
     # Among several depths the fastest is more likely to be a lucky one: only intervals that hold for all of them are
     # evidence for a difference.
-    together = _of_curve(Claim(claim), curve, confidence_level.among(len(curve)))
+    together = _of_curve(claim, curve, confidence_level.among(len(curve)))
     return replace(found, estimate=replace(found.estimate, low=together.estimate.low))
 
 

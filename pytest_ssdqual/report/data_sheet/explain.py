@@ -109,8 +109,6 @@ def _bound(promise: Promise) -> str:
     side = promise.claim.direction.replace("_", " ")
     if promise.percent_of_spec is not None:
         return f"{side} {promise.percent_of_spec:g} % of the figure"
-    if promise.of_baseline:
-        return f"{side} {promise.of_baseline.percent:g} % of the baseline"
     if promise.relation:
         return str(promise.relation)
     return f"{side} {format_value(promise.bound or 0.0, promise.claim.unit)}"
