@@ -1,20 +1,18 @@
-"""The protocol of everything that a claim can be judged on, and the subject of a verdict.
+"""The base of everything that a claim can be judged on, and the subject of a verdict.
 
-`Measured`, `Sweep`, `Curve`, `Saturation` and `Rebuild` implement `Judgeable`. The estimators, the evidence and the
-baseline use only the protocol; a claim's scope names the kind that it is judged on.
+`Measured`, `PredictedRun`, `Sweep`, `Curve`, `Saturation` and `Rebuild` are `Judgeable`. The estimators, the evidence
+and the baseline use nothing else of them; a claim's scope names the kind that it is judged on.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar, runtime_checkable
+from abc import ABC, abstractmethod
+from typing import ClassVar, Protocol, Self, TypeVar
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Scope
 from pytest_ssdqual.qual.workload.workload import Workload
-
-if TYPE_CHECKING:
-    from typing import Self
 
 
 @frozen
@@ -45,39 +43,40 @@ class Subject:
         return self.workloads[0]
 
 
-@runtime_checkable
-class Judgeable(Protocol):
+class Judgeable(ABC):
     """A measurement, or several that are judged together."""
+
+    __slots__ = ()
 
     #: Scope of the claims that are judged on it; of drives side by side also ``Scope.MEMBERS``.
     kind: ClassVar[Scope]
 
     @property
+    @abstractmethod
     def subject(self) -> Subject:
         """All its arrays and workloads; of a rebuild the load during it."""
-        ...
 
     @property
     def drive(self) -> str:
         """Serial number, if it is of one drive that is judged alone; else ""."""
-        ...
+        return ""
 
     @property
     def has_stopping_rule(self) -> bool:
         """Return whether it lasted until its claims were decided; False if the protocol fixes its length."""
-        ...
+        return False
 
     def members(self) -> tuple[Self, ...]:
         """Return the same of each drive side by side; only itself if there is nothing to divide."""
-        ...
+        return (self,)
 
+    @abstractmethod
     def raw_files(self) -> tuple[str, ...]:
         """Return the names of fio's outputs in the run folder, each once."""
-        ...
 
     def counterpart(self, find: Find) -> Self:
         """Return the same measurement of another run, in which ``find`` finds each process's result."""
-        ...
+        return find(self)
 
 
 J = TypeVar("J", bound=Judgeable)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import ClassVar, Self
 
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.measured.judgeable import Find, Subject
+from pytest_ssdqual.qual.measured.judgeable import Find, Judgeable, Subject
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Scope
@@ -56,7 +56,7 @@ class Ceiling:
 
 
 @frozen
-class PredictedRun:
+class PredictedRun(Judgeable):
     """One workload on one array, and the prediction from the curves of its members."""
 
     measured: Measured
@@ -79,9 +79,6 @@ class PredictedRun:
     @property
     def has_stopping_rule(self) -> bool:
         return self.measured.has_stopping_rule
-
-    def members(self) -> tuple[Self, ...]:
-        return (self,)
 
     def raw_files(self) -> tuple[str, ...]:
         return self.measured.raw_files()

@@ -15,7 +15,7 @@ from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import ProcessEnvironment
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.interval import Interval, Spell, inside, merged
-from pytest_ssdqual.qual.measured.judgeable import Find, Subject
+from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
 from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Scope
@@ -323,7 +323,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Measured:
+class Measured(Judgeable):
     """One or more runs of the same workload on the same array, judged together: their rounds are pooled."""
 
     runs: tuple[Run, ...]
@@ -386,9 +386,6 @@ class Measured:
 
     def raw_files(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(run.raw for run in self.runs))
-
-    def counterpart(self, find: Find) -> Measured:
-        return find(self)
 
     def round_iops(self) -> tuple[float, ...]:
         return self.round_rates(lambda interval: interval.ios)

@@ -12,7 +12,7 @@ from typing import ClassVar
 from pytest_ssdqual.qual.detect.change_point import SHORTEST_AFTER, SHORTEST_BEFORE, Fall, first_fall
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.interval import JITTER_S, Interval
-from pytest_ssdqual.qual.measured.judgeable import Find, Subject
+from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Scope
@@ -62,7 +62,7 @@ class Settled:
 
 
 @frozen
-class Saturation:
+class Saturation(Judgeable):
     """One workload on a purged drive or array, from its first I/O; ``run.rounds`` is the number of its points."""
 
     run: Run
@@ -73,7 +73,6 @@ class Saturation:
     gate_capacities: float = 1.0
 
     kind: ClassVar[Scope] = Scope.SATURATION
-    has_stopping_rule: ClassVar[bool] = False
 
     @property
     def subject(self) -> Subject:
@@ -243,9 +242,6 @@ class Saturation:
 
     def raw_files(self) -> tuple[str, ...]:
         return (self.run.raw,)
-
-    def counterpart(self, find: Find) -> Saturation:
-        return find(self)
 
 
 def _moved(values: Sequence[float], state: steady_state.SteadyState) -> bool:

@@ -7,19 +7,17 @@ from dataclasses import field, replace
 from typing import ClassVar, Self
 
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.measured.judgeable import Find, Subject
+from pytest_ssdqual.qual.measured.judgeable import Find, Judgeable, Subject
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Scope
 
 
 @frozen
-class SeveralMeasured:
-    """One or more measurements, in their order."""
+class SeveralMeasured(Judgeable):
+    """One or more measurements, in their order; drives side by side are compared in a single measurement only."""
 
     measurements: tuple[Measured, ...]
-
-    has_stopping_rule: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not self.measurements:
@@ -42,10 +40,6 @@ class SeveralMeasured:
     @property
     def drive(self) -> str:
         return self.measurements[0].drive
-
-    def members(self) -> tuple[Self, ...]:
-        """Return only itself: drives side by side are compared with each other in a single measurement only."""
-        return (self,)
 
     def raw_files(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(raw for each in self for raw in each.raw_files()))

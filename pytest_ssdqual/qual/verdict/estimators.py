@@ -138,38 +138,38 @@ def parts(claim: Claim, judged: Judgeable) -> list[tuple[Subject, Judgeable]]:
     return [(replace(judged.subject, drive=each.drive), each) for each in alone]
 
 
-def _mean_latency(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
+#: The latencies of an interval that a figure is of; None for all.
+LatenciesOf = Callable[[Interval], Iterable[LatencyHistogram]] | None
+
+
+def _mean_latency(
+    measured: Measured, confidence_level: ConfidenceLevel, of: LatenciesOf = None, *, is_of_all: bool = True
+) -> Estimate:
     basis = Basis.of(measured, confidence_level)
-    return _of_open_loop(measured, lambda rounds: latency.mean_latency(rounds, basis), measured.round_latency())
+    return _of_open_loop(measured, lambda rounds: latency.mean_latency(rounds, basis, is_of_all=is_of_all), of)
 
 
 def _read_mean_latency(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
-    throughput.require(measured, measured.workload.reads, "reads")
-    return _mean_latency_of(measured, lambda each: each.read_latency, confidence_level)
+    workload = measured.workload
+    throughput.require(measured, workload.reads, "reads")
+    return _mean_latency(measured, confidence_level, lambda each: (each.read_latency,), is_of_all=not workload.writes)
 
 
 def _write_mean_latency(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
-    throughput.require(measured, measured.workload.writes, "writes")
-    return _mean_latency_of(measured, lambda each: each.write_latency, confidence_level)
-
-
-def _mean_latency_of(
-    measured: Measured, latency_of: Callable[[Interval], LatencyHistogram], confidence_level: ConfidenceLevel
-) -> Estimate:
-    rounds = measured.round_latency(lambda each: (latency_of(each),))
-    is_of_all = not (measured.workload.reads and measured.workload.writes)
-    basis = Basis.of(measured, confidence_level)
-    return _of_open_loop(measured, lambda each: latency.mean_latency(each, basis, is_of_all=is_of_all), rounds)
+    workload = measured.workload
+    throughput.require(measured, workload.writes, "writes")
+    return _mean_latency(measured, confidence_level, lambda each: (each.write_latency,), is_of_all=not workload.reads)
 
 
 def _of_open_loop(
-    measured: Measured, of_rounds: Callable[[RoundHistograms], Estimate], rounds: RoundHistograms
+    measured: Measured, of_rounds: Callable[[RoundHistograms], Estimate], of: LatenciesOf = None
 ) -> Estimate:
     """Estimate a figure of latencies; of an open loop its interval holds those from the real and the intended starts.
 
     fio counts from the real start, which is never too long, and `open_loop` adds what a job omits while one I/O is
     late. So a drive fails only if it is too slow by fio's own count, and passes only if it is fast enough by the other.
     """
+    rounds = measured.round_latency(of)
     by_fio = of_rounds(rounds)
     gap_ns = measured.workload.job_gap_ns
     if not gap_ns:
@@ -183,12 +183,10 @@ def _of_open_loop(
     return replace(corrected, low=min(by_fio.low, corrected.low))
 
 
-def _quantile(q: float, of: Callable[[Interval], Iterable[LatencyHistogram]] | None = None) -> Estimator[Measured]:
+def _quantile(q: float, of: LatenciesOf = None) -> Estimator[Measured]:
     def of_run(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
         basis = Basis.of(measured, confidence_level)
-        found = _of_open_loop(
-            measured, lambda rounds: latency.quantile_of_rounds(rounds, q, basis), measured.round_latency(of)
-        )
+        found = _of_open_loop(measured, lambda rounds: latency.quantile_of_rounds(rounds, q, basis), of)
         if measured.workload.replay is None or (pace := _replay_pace(measured, confidence_level).value) <= KEPT_PACE:
             return found
         # I/Os that wait until fio begins them have no latency yet, so nothing proves that they are fast.
