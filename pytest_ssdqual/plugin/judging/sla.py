@@ -19,15 +19,14 @@ from pytest_ssdqual.plugin.stash import RUN, keep_evidence
 from pytest_ssdqual.qual.explore.search import WorkloadSearch
 from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
 from pytest_ssdqual.qual.measured.left_out import LeftOutDrive, describe
-from pytest_ssdqual.qual.measured.references import PredictedRun
 from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.measured.sweep import Sweep
+from pytest_ssdqual.qual.measured.sweep import PredictedRun, Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec as specs
 from pytest_ssdqual.qual.spec.claims import OF_ARRAYS, OF_GROWTH, Claim, Direction, Limit, Scope
 from pytest_ssdqual.qual.spec.promises import Relation
 from pytest_ssdqual.qual.spec.spec import Spec
-from pytest_ssdqual.qual.stats import wear
+from pytest_ssdqual.qual.stats.drive_counters import unknown
 from pytest_ssdqual.qual.stats.estimate import CannotJudge, Estimate, NotApplicable, TooFew, ratio
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
@@ -162,8 +161,8 @@ class Sla:
             raise pytest.UsageError(why)
         if claim in OF_ARRAYS and judged.subject.geometry.is_side_by_side:
             applicability.skip(f"{claim.label}: needs an array; {judged.subject.geometry} has no members")
-        if claim is Claim.WRITE_AMPLIFICATION and isinstance(judged, Measured) and (unknown := wear.unknown(judged)):
-            pytest.skip(f"{claim.label} of {judged.subject}: {unknown}")
+        if claim is Claim.WRITE_AMPLIFICATION and isinstance(judged, Measured) and (why := unknown(judged)):
+            pytest.skip(f"{claim.label} of {judged.subject}: {why}")
         if claim.scope is Scope.PREDICTED and isinstance(judged, Measured):
             if no_law := self.spec.no_law(claim, (judged.geometry,), judged.workload):
                 pytest.skip(f"{claim.label}: {no_law}")

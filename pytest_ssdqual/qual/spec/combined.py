@@ -10,8 +10,8 @@ from typing import Self, TypeVar
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.law import Striping
-from pytest_ssdqual.qual.spec.chain import ChainedPromise
 from pytest_ssdqual.qual.spec.claims import Accountable, Claim, Direction, Limit, Published, Scope
+from pytest_ssdqual.qual.spec.datasheet import ChainedPromise
 from pytest_ssdqual.qual.spec.promises import Relation
 from pytest_ssdqual.qual.spec.spec import Product, Spec
 from pytest_ssdqual.qual.workload.workload import Workload

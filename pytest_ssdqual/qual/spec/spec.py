@@ -24,8 +24,7 @@ from pytest_ssdqual.qual.lots.sampling_plan import Plan
 from pytest_ssdqual.qual.raid import law
 from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops
 from pytest_ssdqual.qual.raid.law import Striping
-from pytest_ssdqual.qual.spec import chain, datasheet, toml
-from pytest_ssdqual.qual.spec.chain import ChainedPromise
+from pytest_ssdqual.qual.spec import datasheet, toml
 from pytest_ssdqual.qual.spec.claims import (
     OF_GROWTH,
     OF_HEAT,
@@ -37,7 +36,7 @@ from pytest_ssdqual.qual.spec.claims import (
     Published,
     Scope,
 )
-from pytest_ssdqual.qual.spec.datasheet import ONE_DRIVE, DataSheetValue
+from pytest_ssdqual.qual.spec.datasheet import ONE_DRIVE, ChainedPromise, DataSheetValue
 from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.health_limits import ORDINARY, HealthTable
 from pytest_ssdqual.qual.spec.promises import Promise, Relation
@@ -230,7 +229,7 @@ class Spec:
             return None
         if law.objection(geometry, workload, self.striping):
             return None
-        found = chain.anchors(self.figures, _needed(geometry, workload), workload.bs)
+        found = datasheet.anchors(self.figures, _needed(geometry, workload), workload.bs)
         return ChainedPromise(promise.percent_of_spec, promise.place, self.key, found) if found else None
 
     def subject(self, claim: Claim, geometry: Geometry, workload: Workload) -> Accountable:
@@ -337,7 +336,7 @@ class Spec:
         reads = workload.read_fraction
         shares = {rw: share for rw, share in (("randread", reads), ("randwrite", 1 - reads)) if share}
         sheets = [sheet.figures for sheet in getattr(self, "different", (self,))]
-        found = [chain.anchors(figures, shares, workload.bs) for figures in sheets]
+        found = [datasheet.anchors(figures, shares, workload.bs) for figures in sheets]
         is_known = all(each and {anchor.workload.bs for anchor in each} == {workload.bs} for each in found)
         if not is_known:
             return None

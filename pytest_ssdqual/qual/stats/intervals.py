@@ -13,8 +13,7 @@ from functools import lru_cache
 from statistics import fmean, stdev, variance
 
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.measured.visited import Visited
+from pytest_ssdqual.qual.measured.run import Measured, Visited
 from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, TooFew, student_t
 
 #: Probability of a difference between repeats by chance up to which it counts. Of two repeats that

@@ -28,8 +28,7 @@ from statistics import fmean, median, stdev
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.interval import Interval
-from pytest_ssdqual.qual.measured.run import SPELL_S, Measured, Run
-from pytest_ssdqual.qual.measured.visited import Exposure, Visited
+from pytest_ssdqual.qual.measured.run import SPELL_S, Exposure, Measured, Run, Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.protocol_rules import VisitRule

@@ -11,19 +11,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from pytest_ssdqual.qual.measured import open_loop
-from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, from_intended_starts
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.measured.judgeable import J, Judgeable, Subject
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
-from pytest_ssdqual.qual.measured.references import PredictedRun
 from pytest_ssdqual.qual.measured.run import Measured, RoundHistograms
 from pytest_ssdqual.qual.measured.saturation import Saturation
-from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
+from pytest_ssdqual.qual.measured.sweep import Curve, PredictedRun, Sweep
 from pytest_ssdqual.qual.raid import scaling
 from pytest_ssdqual.qual.raid.geometry import PROTOCOLS, Geometry
 from pytest_ssdqual.qual.spec.claims import OF_GROWTH, OF_LATENCY, OF_PAIRS, TIMES_PER_HOUR, Claim, Scope
-from pytest_ssdqual.qual.stats import curves, latency, spread, thermal, throughput, wear
+from pytest_ssdqual.qual.stats import curves, drive_counters, latency, spread, throughput
 from pytest_ssdqual.qual.stats.estimate import (
     CONFIDENCE,
     USUAL,
@@ -166,15 +164,16 @@ def _of_open_loop(
 ) -> Estimate:
     """Estimate a figure of latencies; of an open loop its interval holds those from the real and the intended starts.
 
-    fio counts from the real start, which is never too long, and `open_loop` adds what a job omits while one I/O is
-    late. So a drive fails only if it is too slow by fio's own count, and passes only if it is fast enough by the other.
+    fio counts from the real start, which is never too long, and `from_intended_starts` adds what a job omits while one
+    I/O is late. So a drive fails only if it is too slow by fio's own count, and passes only if it is fast enough by the
+    other.
     """
     rounds = measured.round_latency(of)
     by_fio = of_rounds(rounds)
     gap_ns = measured.workload.job_gap_ns
     if not gap_ns:
         return by_fio
-    corrected = of_rounds(tuple(open_loop.from_intended_starts(rounds, gap_ns)))
+    corrected = of_rounds(tuple(from_intended_starts(rounds, gap_ns)))
     busy = measured.latency.mean_ns / gap_ns
     if measured.workload.rate_iops and busy > BUSY:
         # Jobs that are always busy begin all I/Os late, by more and more: no histogram shows how much.
@@ -232,9 +231,9 @@ OF_RUN: Mapping[Claim, Estimator[Measured]] = {
     **{claim: _quantile(q) for claim, q in QUANTILES.items()},
     Claim.REPLAY_PACE: _replay_pace,
     Claim.WRITE_SPREAD_BETWEEN_MEMBERS: spread.of_writes,
-    Claim.SUSTAINED_TEMPERATURE: thermal.sustained_temperature,
-    Claim.THROTTLED_TIME: thermal.throttled_time,
-    Claim.WRITE_AMPLIFICATION: wear.write_amplification,
+    Claim.SUSTAINED_TEMPERATURE: drive_counters.sustained_temperature,
+    Claim.THROTTLED_TIME: drive_counters.throttled_time,
+    Claim.WRITE_AMPLIFICATION: drive_counters.write_amplification,
 }
 
 #: Claims about rare events, with a promised rate.

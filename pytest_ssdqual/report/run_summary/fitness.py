@@ -12,7 +12,7 @@ from enum import StrEnum
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import counted, named
 from pytest_ssdqual.qual.spec.spec import DEFAULT
-from pytest_ssdqual.qual.stats import repeatability
+from pytest_ssdqual.qual.stats import throughput
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.evidence.health import OF_HEALTH
 from pytest_ssdqual.report.evidence.inspection import PREFIX as INSPECTED
@@ -169,7 +169,7 @@ def count(
         lost_to=tuple(dict.fromkeys(serial for each in lost for serial in each.drives)),
         tests=len({*(each.test for each in judged), *(test for each in errors for test in each.tests)}),
         limited=sum(is_limited(each.evidence) for each in judged),
-        steady_rates=sum(each.evidence.claim in repeatability.STEADY_RATES for each in judged),
+        steady_rates=sum(each.evidence.claim in throughput.STEADY_RATES for each in judged),
     )
 
 
@@ -200,7 +200,7 @@ def stand(counts: Counts, manifest: Manifest, coverage: Coverage = NOTHING) -> P
     word, use = word_of(fitness, acceptance), _use(fitness, counts, manifest, coverage)
     sentence = _sentence(counts, gaps, coverage)
     remarks = (*(each for each in gaps if each[:-1] not in sentence), *_limits(counts, manifest, coverage))
-    beside = repeatability.sentence() if counts.steady_rates else ""
+    beside = throughput.repeatability() if counts.steady_rates else ""
     return PageVerdict(fitness, word, sentence, use, remarks, counts, acceptance, coverage, gaps, beside)
 
 

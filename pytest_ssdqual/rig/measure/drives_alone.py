@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_ssdqual.qual.measured.references import DrivesAlone
 from pytest_ssdqual.qual.measured.result_records import AloneRecord
 from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.sweep import DrivesAlone
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.workload.workload import Workload

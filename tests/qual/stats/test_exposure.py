@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders.strategies import visited, watched
 
-from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.measured.visited import Exposure
+from pytest_ssdqual.qual.measured.run import Exposure, Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol
 from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Direction, Limit

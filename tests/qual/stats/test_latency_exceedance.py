@@ -12,8 +12,7 @@ from scipy.stats import binomtest
 from support.builders.strategies import EMPTY, histogram, histograms, visited, watched
 
 from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS, LatencyHistogram, bucket_of
-from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.measured.visited import Visited
+from pytest_ssdqual.qual.measured.run import Measured, Visited
 from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, TooFew
 from pytest_ssdqual.qual.stats.latency import (

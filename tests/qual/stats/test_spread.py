@@ -13,8 +13,7 @@ from support.builders.strategies import EMPTY, about, interval, run, visited, wa
 
 from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS
 from pytest_ssdqual.qual.measured.interval import Interval, Spell
-from pytest_ssdqual.qual.measured.run import Measured, Run
-from pytest_ssdqual.qual.measured.visited import Visited
+from pytest_ssdqual.qual.measured.run import Measured, Run, Visited
 from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, Estimate, student_t
 from pytest_ssdqual.qual.stats.intervals import Basis
 from pytest_ssdqual.qual.stats.spread import (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.builders.strategies import about
 
 from pytest_ssdqual.qual.measured.environment import DeviceQueue
-from pytest_ssdqual.qual.measured.references import Ceiling
+from pytest_ssdqual.qual.measured.sweep import Ceiling
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.validity.attribution import RULES, Cause, Culprit, _members_cannot, attribute
 from pytest_ssdqual.qual.validity.shortfall import HostEvidence, LatencyEvidence, MemberEvidence, Shortfall

@@ -14,10 +14,9 @@ from pytest_ssdqual.qual.measured.environment import MediaCount, Traffic
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
-from pytest_ssdqual.qual.measured.references import PredictedRun
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.measured.saturation import Saturation
-from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
+from pytest_ssdqual.qual.measured.sweep import Curve, PredictedRun, Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry, expected_iops
 from pytest_ssdqual.qual.spec.claims import OF_LATENCY, Claim, Scope
 from pytest_ssdqual.qual.stats import spread

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from support.builders.strategies import estimates, geometries, run, side_by_side, visited, watched, workloads
 
 from pytest_ssdqual.qual.measured.judgeable import Subject
-from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.run import Measured, Visited
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.measured.sweep import Sweep
-from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Accountable, Claim, Direction, Limit
 from pytest_ssdqual.qual.stats.estimate import Estimate, TooFew, ratio
