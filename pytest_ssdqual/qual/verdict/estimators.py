@@ -32,6 +32,7 @@ from pytest_ssdqual.qual.stats.estimate import (
     ratio,
 )
 from pytest_ssdqual.qual.stats.intervals import Basis
+from pytest_ssdqual.qual.stats.spread import RareEvents, SpellMaxima
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.validity import checks
@@ -75,7 +76,7 @@ def estimate(
     if rated and (claim.unit is Unit.IOPS or claim in OF_ANY_RATE or claim.scope in (Scope.PREDICTED, Scope.CURVE)):
         raise NotApplicable(f"{rated} asks for a rate, so its IOPS are no result: judge rate_kept, or a latency")
     if claim in OF_RARE:
-        return OF_RARE[claim](suited, confidence_level, per_hour)
+        return OF_RARE[claim](RareEvents(suited, confidence_level, per_hour))
     return ESTIMATORS[claim](suited, confidence_level)
 
 
@@ -237,13 +238,13 @@ OF_RUN: Mapping[Claim, Estimator[Measured]] = {
 }
 
 #: Claims about rare events, with a promised rate.
-OF_RARE: Mapping[Claim, Callable[[Measured, ConfidenceLevel, float], Estimate]] = {
-    Claim.MAX_LATENCY: spread.max_latency,
-    Claim.LATENCY_SPREAD_OVER_TIME: spread.over_time,
-    Claim.WORST_SECOND: spread.worst_second,
-    Claim.SLOWEST_SECOND: spread.slowest_second,
-    Claim.FASTEST_SECOND: spread.fastest_second,
-    Claim.FASTEST_TO_SLOWEST_SECOND: spread.fastest_to_slowest,
+OF_RARE: Mapping[Claim, Callable[[RareEvents], Estimate]] = {
+    Claim.MAX_LATENCY: RareEvents.max_latency,
+    Claim.LATENCY_SPREAD_OVER_TIME: RareEvents.over_time,
+    Claim.WORST_SECOND: RareEvents.worst_second,
+    Claim.SLOWEST_SECOND: RareEvents.slowest_second,
+    Claim.FASTEST_SECOND: RareEvents.fastest_second,
+    Claim.FASTEST_TO_SLOWEST_SECOND: RareEvents.fastest_to_slowest,
 }
 
 
@@ -275,7 +276,7 @@ def _member_spread(measured: Measured, confidence_level: ConfidenceLevel) -> Est
 
 def _spread_between_members(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
     members = _side_by_side(Claim.LATENCY_SPREAD_BETWEEN_MEMBERS, measured)
-    return spread.between_drives([spread.SpellMaxima.of(each, confidence_level) for each in members])
+    return spread.between_drives([SpellMaxima.of(each, confidence_level) for each in members])
 
 
 def alike(claim: Claim, judged: Judgeable) -> dict[str, float]:
@@ -286,7 +287,7 @@ def alike(claim: Claim, judged: Judgeable) -> dict[str, float]:
     """
     members = {each.drive: each for each in _side_by_side(claim, of_kind(claim, judged, Measured))}
     if claim is Claim.LATENCY_SPREAD_BETWEEN_MEMBERS:
-        return {serial: spread.SpellMaxima.of(each, USUAL).typical_ns for serial, each in members.items()}
+        return {serial: SpellMaxima.of(each, USUAL).typical_ns for serial, each in members.items()}
     return {serial: iops(each).value for serial, each in members.items()}
 
 
@@ -367,9 +368,7 @@ def _of_widths(sweep: Sweep) -> Sweep:
 
 def _spread_between_widths(sweep: Sweep, confidence_level: ConfidenceLevel) -> Estimate:
     ordered = _of_widths(sweep)
-    return spread.between(
-        spread.SpellMaxima.of(ordered[0], confidence_level), spread.SpellMaxima.of(ordered[-1], confidence_level)
-    )
+    return spread.between(SpellMaxima.of(ordered[0], confidence_level), SpellMaxima.of(ordered[-1], confidence_level))
 
 
 def _growth_between_widths(sweep: Sweep, confidence_level: ConfidenceLevel) -> Estimate:
