@@ -46,9 +46,6 @@ class Cliff:
     capacities: float
     low_capacities: float
     high_capacities: float
-    #: Medians of all samples before, and of all after.
-    before_iops: float
-    after_iops: float
 
 
 @frozen
@@ -129,15 +126,12 @@ class Saturation(Judgeable):
         cut = _cut(points, self.rule)
         if cut is None:
             return None
-        before, after = points[:cut], points[cut:]
-        last, first = before[-1], after[0]
+        earlier, last, first = points[cut - 2 : cut + 1]
         return Cliff(
             seconds=last.seconds,
             capacities=last.bytes_written / self.capacity_bytes,
-            low_capacities=before[-2].bytes_written / self.capacity_bytes,
+            low_capacities=earlier.bytes_written / self.capacity_bytes,
             high_capacities=first.bytes_written / self.capacity_bytes,
-            before_iops=median(each.iops for each in before),
-            after_iops=median(each.iops for each in after),
         )
 
     def cliff_after(self) -> Estimate:

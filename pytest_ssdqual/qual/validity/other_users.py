@@ -17,7 +17,7 @@ from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import ArrayEnvironment, DriveEnvironment, Traffic, total
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel, costs
-from pytest_ssdqual.qual.validity.check import Check, unknown
+from pytest_ssdqual.qual.validity.check import Check
 from pytest_ssdqual.qual.workload.workload import Workload
 
 #: Tolerated share of what fio did, by the kernel's count: less does not show in any figure.
@@ -38,10 +38,6 @@ COUNTED = 0.97
 LEAST_BYTES, MOST_BYTES = 512, 4 << 20
 #: Word for how a drive is open.
 ACCESS = {"generic": "through a character device (sg, bsg, ng or the controller)", "write": "for writing"}
-
-#: Believable ranges, in words.
-KERNEL_RANGE = f"up to {KERNEL_SHARE:.0%} of what fio did"
-DRIVE_RANGE = f"up to {DRIVE_SHARE:.0%} beyond what this run did"
 
 
 @frozen
@@ -79,7 +75,7 @@ def excesses(counted: Traffic, expected: Traffic, anyway: Traffic, *, ios: bool 
 def foreign_io(run: Run) -> Iterator[Check]:
     """One check for each drive that fio used directly, or for the array and its members."""
     if run.seen is None:
-        yield unknown("foreign_percent", KERNEL_RANGE)
+        yield Check("foreign_percent")
     elif run.seen.array is None:
         yield from (_at_drive(run, drive) for drive in run.seen.drives)
     else:
@@ -90,7 +86,7 @@ def foreign_io(run: Run) -> Iterator[Check]:
 def _at_drive(run: Run, drive: DriveEnvironment) -> Check:
     counted, asked = drive.device.counted, drive.device.asked
     if counted is None or asked is None:
-        return unknown("foreign_percent", KERNEL_RANGE, drive.name)
+        return Check("foreign_percent", drive=drive.name)
     both = excesses(counted, asked, anyway(run), ios=_arrive_whole(run.workload))
     other = ", ".join(map(str, drive.opened or ())) or "something else"
     objections = [
@@ -103,21 +99,21 @@ def _at_drive(run: Run, drive: DriveEnvironment) -> Check:
             f"the kernel counted only {_megabytes(counted.total_bytes)} of the {_megabytes(asked.total_bytes)} "
             f"that fio says it read and wrote at drive {drive.name}"
         )
-    return Check("foreign_percent", _percent(both), KERNEL_RANGE, tuple(objections), drive.name)
+    return Check("foreign_percent", _percent(both), tuple(objections), drive.name)
 
 
 def _at_array(run: Run, array: ArrayEnvironment) -> Check:
     """Check the array's own block device."""
     counted, asked = _countable(run.workload, array), array.device.asked
     if counted is None or asked is None:
-        return unknown("foreign_percent", KERNEL_RANGE)
+        return Check("foreign_percent")
     both = excesses(counted, asked, anyway(run))
     objections = [
         f"something else {each.verb} {_megabytes(each.size_bytes)} at {run.geometry} meanwhile"
         for each in both
         if each.is_too_much
     ]
-    return Check("foreign_percent", _percent(both), KERNEL_RANGE, tuple(objections))
+    return Check("foreign_percent", _percent(both), tuple(objections))
 
 
 def _countable(workload: Workload, array: ArrayEnvironment) -> Traffic | None:
@@ -142,13 +138,13 @@ def _at_members(run: Run, array: ArrayEnvironment, drives: tuple[DriveEnvironmen
     known = [each.device.counted for each in drives if each.device.counted is not None]
     done = _countable(run.workload, array) or array.device.asked
     if done is None or run.geometry.missing or array.syncs or len(known) < len(drives):
-        return unknown(name, KERNEL_RANGE)
+        return Check(name)
     reads, writes = excesses(total(known), needed(run.geometry, run.workload, done), anyway(run))
     # With a bitmap, each changed bit is written to every member.
     both = (reads, writes) if array.bitmap is False else (reads,)
     amounts = {reads: [each.read_bytes for each in known], writes: [each.write_bytes for each in known]}
     objections = [_of_members(run, each, amounts[each]) for each in both if each.is_too_much]
-    return Check(name, _percent(both), KERNEL_RANGE, tuple(objections))
+    return Check(name, _percent(both), tuple(objections))
 
 
 def _of_members(run: Run, excess: Excess, each: Sequence[int]) -> str:
@@ -242,7 +238,7 @@ def of_run(run: Run) -> Iterator[Check]:
 
 def _own_count(drive: DriveEnvironment, beyond: tuple[Beyond, ...]) -> Check:
     if not beyond:
-        return unknown("drive_count_percent", DRIVE_RANGE, drive.name)
+        return Check("drive_count_percent", drive=drive.name)
     users = [str(each) for each in drive.opened or () if each.access == "generic"]
     by = f"; open through a character device: {', '.join(users)}" if users else ", or another host"
     objections = tuple(
@@ -251,7 +247,7 @@ def _own_count(drive: DriveEnvironment, beyond: tuple[Beyond, ...]) -> Check:
         for each in beyond
         if each.share > DRIVE_SHARE
     )
-    return Check("drive_count_percent", 100 * max(each.share for each in beyond), DRIVE_RANGE, objections, drive.name)
+    return Check("drive_count_percent", 100 * max(each.share for each in beyond), objections, drive.name)
 
 
 def _amount(beyond: Beyond) -> str:
@@ -263,18 +259,18 @@ def _amount(beyond: Beyond) -> str:
 def _open_files(drive: DriveEnvironment, beyond: tuple[Beyond, ...]) -> Check:
     """Object to a process that can use the drive unseen, unless the drive's own count shows that none did."""
     if drive.opened is None:
-        return unknown("other_users", "none", drive.name)
+        return Check("other_users", drive=drive.name)
     is_unused = bool(beyond) and all(each.is_all_counted and each.share <= DRIVE_SHARE for each in beyond)
     users = [each for each in drive.opened if each.access == "write" or (each.access == "generic" and not is_unused)]
     objections = tuple(f"drive {drive.name} was open {ACCESS[each.access]} by {each} meanwhile" for each in users)
-    return Check("other_users", len(users), "none", objections, drive.name)
+    return Check("other_users", len(users), objections, drive.name)
 
 
 def _self_test(drive: DriveEnvironment) -> Check:
     if drive.self_test is None:
-        return unknown("self_tests", "none", drive.name)
+        return Check("self_tests", drive=drive.name)
     objections = (running(drive.name, drive.self_test),) if drive.self_test else ()
-    return Check("self_tests", len(objections), "none", objections, drive.name)
+    return Check("self_tests", len(objections), objections, drive.name)
 
 
 def running(serial: str, self_test: str) -> str:
