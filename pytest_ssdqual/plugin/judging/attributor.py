@@ -82,7 +82,10 @@ class Attributor:
         if verdict.claim is Claim.SETTINGS_GAIN:
             # Equal drives under other settings do more: the measurement itself is the proof.
             return Cause(
-                Culprit.MD, 1.0, f"with other settings it does more ({verdict.estimate.basis})", is_proven=True
+                Culprit.MD,
+                f"with other settings it does more ({verdict.estimate.basis})",
+                is_proven=True,
+                confidence=1.0,
             )
         point = broken_point.of_verdict(verdict, judged)
         if point is None:
@@ -227,5 +230,6 @@ def _latency(asked: BrokenLatency, found: PredictedArray) -> LatencyEvidence:
     q = QUANTILES.get(asked.claim)
     if q is not None and q <= shortfall.DEEPEST:
         return shortfall.of_quantile(evidence, found.prediction, found.curves, q, partial(_replaced, found))
-    rate = shortfall.Rate.of_share(1 - q) if q is not None else shortfall.Rate.of_spells(asked.times_per_hour)
+    promised = asked.times_per_hour if q is None else 1 - q
+    rate = shortfall.Rate(promised, is_of_spells=q is None)
     return shortfall.of_rare(evidence, found.prediction, found.curves, rate)

@@ -51,7 +51,7 @@ def judge(request: pytest.FixtureRequest, campaign: Campaign, geometry: Geometry
         sentence=repr(judged), remarks=tuple(remark for target in targets for remark in target.remarks),
         protocol=run.protocol.name, acceptance=run.acceptance,
         source="a drive keeps its promises about discarded and erased data (docs/integrity.md)",
-        cause=Cause(Culprit.DRIVE, 0.0, findings[wrong[0]][0], wrong) if wrong else None,
+        cause=Cause(Culprit.DRIVE, findings[wrong[0]][0], wrong) if wrong else None,
     )  # fmt: skip
     keep_evidence(request, evidence)
     return judged

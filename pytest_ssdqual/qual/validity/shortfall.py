@@ -238,14 +238,6 @@ class Rate:
     promised: float
     is_of_spells: bool
 
-    @classmethod
-    def of_share(cls, share: float) -> Rate:
-        return cls(share, is_of_spells=False)
-
-    @classmethod
-    def of_spells(cls, per_hour: float) -> Rate:
-        return cls(per_hour, is_of_spells=True)
-
     def at(self, point: CurvePoint, limit_ns: float) -> tuple[int, float]:
         """Return how many I/Os or spells of a bare drive were slower, and the rate of these."""
         if self.is_of_spells:

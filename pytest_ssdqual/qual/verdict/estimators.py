@@ -1,7 +1,7 @@
 """Maps each claim to the estimator that computes it from a measurement.
 
-The tables ``OF_RUN``, ``OF_PREDICTED``, ``OF_MEMBERS``, ``OF_SWEEP``, ``OF_CURVE``, ``OF_SATURATION`` and
-``OF_REBUILD`` have one entry for each claim of their scope; ``estimate`` is the only entry point that verdicts use.
+The tables ``ESTIMATORS``, ``OF_RARE`` and ``OF_CURVE`` have one entry for each claim; ``estimate`` is the only entry
+point that verdicts use.
 """
 
 from __future__ import annotations
@@ -77,6 +77,8 @@ def estimate(
         raise NotApplicable(f"{rated} asks for a rate, so its IOPS are no result: judge rate_kept, or a latency")
     if claim in OF_RARE:
         return OF_RARE[claim](RareEvents(suited, confidence_level, per_hour))
+    if claim in OF_CURVE:
+        return found_in(claim, suited, confidence_level).estimate
     return ESTIMATORS[claim](suited, confidence_level)
 
 
@@ -219,24 +221,6 @@ def _replay_pace(measured: Measured, confidence_level: ConfidenceLevel) -> Estim
     )
 
 
-#: Claims about one array under one workload.
-OF_RUN: Mapping[Claim, Estimator[Measured]] = {
-    Claim.STEADY_IOPS: iops,
-    Claim.READ_IOPS: throughput.read_iops,
-    Claim.WRITE_IOPS: throughput.write_iops,
-    Claim.RATE_KEPT: throughput.rate_kept,
-    Claim.THROUGHPUT: throughput.throughput,
-    Claim.MEAN_LATENCY: _mean_latency,
-    Claim.READ_MEAN_LATENCY: _read_mean_latency,
-    Claim.WRITE_MEAN_LATENCY: _write_mean_latency,
-    **{claim: _quantile(q) for claim, q in QUANTILES.items()},
-    Claim.REPLAY_PACE: _replay_pace,
-    Claim.WRITE_SPREAD_BETWEEN_MEMBERS: spread.of_writes,
-    Claim.SUSTAINED_TEMPERATURE: drive_counters.sustained_temperature,
-    Claim.THROTTLED_TIME: drive_counters.throttled_time,
-    Claim.WRITE_AMPLIFICATION: drive_counters.write_amplification,
-}
-
 #: Claims about rare events, with a promised rate.
 OF_RARE: Mapping[Claim, Callable[[RareEvents], Estimate]] = {
     Claim.MAX_LATENCY: RareEvents.max_latency,
@@ -248,6 +232,12 @@ OF_RARE: Mapping[Claim, Callable[[RareEvents], Estimate]] = {
 }
 
 
+def _array_efficiency(run: PredictedRun, confidence_level: ConfidenceLevel) -> Estimate:
+    """The prediction's interval is a bound that includes the model's error, so the confidence is the measurement's."""
+    found = ratio(iops(run.measured, confidence_level), run.predicted)
+    return replace(found, confidence=confidence_level.confidence)
+
+
 def _times_one_drive(run: PredictedRun, confidence_level: ConfidenceLevel) -> Estimate:
     if run.one_drive is None:
         raise NotApplicable(
@@ -256,16 +246,6 @@ def _times_one_drive(run: PredictedRun, confidence_level: ConfidenceLevel) -> Es
         )
     found = ratio(iops(run.measured, confidence_level), run.one_drive, Unit.RATIO)
     return replace(found, confidence=confidence_level.confidence)
-
-
-#: Claims about an array and the prediction from its members.
-OF_PREDICTED: Mapping[Claim, Estimator[PredictedRun]] = {
-    # The prediction's interval is a bound that includes the model's error, so the confidence is the measurement's.
-    Claim.ARRAY_EFFICIENCY: lambda run, confidence_level: replace(
-        ratio(iops(run.measured, confidence_level), run.predicted), confidence=confidence_level.confidence
-    ),
-    Claim.TIMES_ONE_DRIVE: _times_one_drive,
-}
 
 
 def _member_spread(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
@@ -306,13 +286,6 @@ def _side_by_side(claim: Claim, measured: Measured) -> tuple[Measured, ...]:
     if len(members) < 2:
         raise NotApplicable(f"{claim.label} is judged on several drives side by side, not on {measured.geometry}")
     return members
-
-
-#: Claims about drives side by side.
-OF_MEMBERS: Mapping[Claim, Estimator[Measured]] = {
-    Claim.MEMBER_SPREAD: _member_spread,
-    Claim.LATENCY_SPREAD_BETWEEN_MEMBERS: _spread_between_members,
-}
 
 
 def of_scaling(sweep: Sweep, confidence_level: ConfidenceLevel = USUAL) -> scaling.Scaling:
@@ -376,15 +349,6 @@ def _growth_between_widths(sweep: Sweep, confidence_level: ConfidenceLevel) -> E
     return ratio(_mean_latency(ordered[-1], confidence_level), _mean_latency(ordered[0], confidence_level), Unit.RATIO)
 
 
-#: Claims about all widths of a level under one workload.
-OF_SWEEP: Mapping[Claim, Estimator[Sweep]] = {
-    Claim.SCALING_SLOPE: lambda sweep, confidence_level: of_scaling(sweep, confidence_level).slope,
-    Claim.SCALING_DEVIATION: lambda sweep, confidence_level: of_scaling(sweep, confidence_level).deviation,
-    Claim.LATENCY_SPREAD_BETWEEN_WIDTHS: _spread_between_widths,
-    Claim.LATENCY_GROWTH_BETWEEN_WIDTHS: _growth_between_widths,
-    Claim.SETTINGS_GAIN: _settings_gain,
-}
-
 #: Figures that a claim about several workloads is a function of, where they are not IOPS.
 NOT_OF_IOPS: Mapping[Claim, Estimator[Measured]] = {
     Claim.QD_LATENCY_KNEE: _mean_latency,
@@ -434,33 +398,39 @@ def _of_curve(claim: Claim, curve: Curve, confidence_level: ConfidenceLevel) -> 
     return OF_CURVE[claim](rates, 1 if geometry.is_side_by_side else geometry.width)
 
 
-def _on_curve(claim: Claim) -> Estimator[Curve]:
-    return lambda curve, confidence_level: found_in(claim, curve, confidence_level).estimate
+def _fresh_to_steady(saturation: Saturation, confidence_level: ConfidenceLevel) -> Estimate:
+    return ratio(saturation.fresh_iops(confidence_level), saturation.settle(confidence_level).iops, Unit.RATIO)
 
 
-#: Claims about writes from the purged state.
-OF_SATURATION: Mapping[Claim, Estimator[Saturation]] = {
-    Claim.FRESH_IOPS: Saturation.fresh_iops,
-    Claim.SETTLED_IOPS: lambda found, confidence_level: found.settle(confidence_level).iops,
-    Claim.FRESH_TO_STEADY: lambda found, confidence_level: ratio(
-        found.fresh_iops(confidence_level), found.settle(confidence_level).iops, Unit.RATIO
-    ),
-    Claim.CLIFF_AFTER: lambda found, confidence_level: found.cliff_after(),
-}
-
-#: Claims about a rebuild under load.
-OF_REBUILD: Mapping[Claim, Estimator[Rebuild]] = {
-    Claim.REBUILD_RATE: lambda found, confidence_level: found.rate(),
-    Claim.REBUILD_TIME: lambda found, confidence_level: found.time(),
-}
-
-#: All but those about rare events, which also take the rate; each takes the type in ``KINDS`` of its scope.
+#: All claims but those of ``OF_RARE`` and ``OF_CURVE``; each takes the type in ``KINDS`` of its scope.
 ESTIMATORS: Mapping[Claim, Estimator[Any]] = {
-    **OF_RUN,
-    **OF_PREDICTED,
-    **OF_MEMBERS,
-    **OF_SWEEP,
-    **{claim: _on_curve(claim) for claim in OF_CURVE},
-    **OF_SATURATION,
-    **OF_REBUILD,
+    Claim.STEADY_IOPS: iops,
+    Claim.READ_IOPS: throughput.read_iops,
+    Claim.WRITE_IOPS: throughput.write_iops,
+    Claim.RATE_KEPT: throughput.rate_kept,
+    Claim.THROUGHPUT: throughput.throughput,
+    Claim.MEAN_LATENCY: _mean_latency,
+    Claim.READ_MEAN_LATENCY: _read_mean_latency,
+    Claim.WRITE_MEAN_LATENCY: _write_mean_latency,
+    **{claim: _quantile(q) for claim, q in QUANTILES.items()},
+    Claim.REPLAY_PACE: _replay_pace,
+    Claim.WRITE_SPREAD_BETWEEN_MEMBERS: spread.of_writes,
+    Claim.SUSTAINED_TEMPERATURE: drive_counters.sustained_temperature,
+    Claim.THROTTLED_TIME: drive_counters.throttled_time,
+    Claim.WRITE_AMPLIFICATION: drive_counters.write_amplification,
+    Claim.ARRAY_EFFICIENCY: _array_efficiency,
+    Claim.TIMES_ONE_DRIVE: _times_one_drive,
+    Claim.MEMBER_SPREAD: _member_spread,
+    Claim.LATENCY_SPREAD_BETWEEN_MEMBERS: _spread_between_members,
+    Claim.SCALING_SLOPE: lambda sweep, confidence_level: of_scaling(sweep, confidence_level).slope,
+    Claim.SCALING_DEVIATION: lambda sweep, confidence_level: of_scaling(sweep, confidence_level).deviation,
+    Claim.LATENCY_SPREAD_BETWEEN_WIDTHS: _spread_between_widths,
+    Claim.LATENCY_GROWTH_BETWEEN_WIDTHS: _growth_between_widths,
+    Claim.SETTINGS_GAIN: _settings_gain,
+    Claim.FRESH_IOPS: Saturation.fresh_iops,
+    Claim.SETTLED_IOPS: lambda saturation, confidence_level: saturation.settle(confidence_level).iops,
+    Claim.FRESH_TO_STEADY: _fresh_to_steady,
+    Claim.CLIFF_AFTER: lambda saturation, confidence_level: saturation.cliff_after(),
+    Claim.REBUILD_RATE: lambda rebuild, confidence_level: rebuild.rate(),
+    Claim.REBUILD_TIME: lambda rebuild, confidence_level: rebuild.time(),
 }

@@ -65,7 +65,7 @@ def of_read_back(comparison: ReadBack, remarks: Sequence[str], *, protocol: str,
         acceptance=acceptance,
         source="what was written to a drive is what it returns (docs/integrity.md)",
         raw=(comparison.raw,),
-        cause=Cause(Culprit.DRIVE, 0.0, findings[wrong[0]][0], tuple(wrong)) if wrong else None,
+        cause=Cause(Culprit.DRIVE, findings[wrong[0]][0], tuple(wrong)) if wrong else None,
     )
 
 
@@ -111,7 +111,7 @@ def of_power_cuts(
         acceptance=acceptance,
         source="what was acknowledged and flushed survives a power cut (docs/integrity.md)",
         raw=tuple(name for drive in losses for name in drive.raw),
-        cause=Cause(Culprit.DRIVE, 0.0, bad[0].findings[0], tuple(drive.serial for drive in bad)) if bad else None,
+        cause=Cause(Culprit.DRIVE, bad[0].findings[0], tuple(drive.serial for drive in bad)) if bad else None,
     )
     value = float(sum(drive.wrong.total() or 1 for drive in bad))
     figures = {f"{kind}_writes": float(sum(drive.wrong[kind] for drive in losses)) for kind in LossKind}

@@ -345,7 +345,7 @@ def test_relations_are_in_per_cent_and_nothing_else_is() -> None:
 
 @pytest.mark.parametrize("culprit", Culprit)
 def test_only_a_cause_beside_the_drives_takes_a_failure_back(culprit: Culprit) -> None:
-    failed, cause = iops(800, 790, 810, 1_000), Cause(culprit, 0.9, "why")
+    failed, cause = iops(800, 790, 810, 1_000), Cause(culprit, "why", confidence=0.9)
     kept = culprit in (Culprit.DRIVE, Culprit.DRIVES, Culprit.PRODUCT, Culprit.UNKNOWN)
     assert (attributed(failed, cause, Accountable.DRIVE).outcome is Outcome.FAIL) is kept
     assert attributed(failed, cause, Accountable.SYSTEM).outcome is Outcome.FAIL
