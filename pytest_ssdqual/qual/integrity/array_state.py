@@ -23,7 +23,6 @@ from pytest_ssdqual.qual.integrity.steps import (
     Cut,
     Fail,
     Grow,
-    Read,
     ReAdd,
     RebuildMember,
     Remove,
@@ -38,8 +37,6 @@ from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 
 #: Levels that mdadm can grow by a drive without a new layout.
 GROWING = (RaidLevel.RAID1, RaidLevel.RAID5, RaidLevel.RAID6)
-
-__all__ = ["Abilities", "ArrayLife", "Read", "possible"]
 
 
 @frozen

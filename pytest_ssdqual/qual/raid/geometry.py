@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -202,16 +201,8 @@ class Geometry(AsText):
 
 
 @frozen
-class SmallWrite:
-    """Member I/Os caused by one random host write that is aligned and no larger than a chunk; a mean if degraded."""
-
-    reads: float
-    writes: float
-
-
-@frozen
 class MemberLoad:
-    """I/Os of one member per small random host I/O, on average over the whole array."""
+    """I/Os of one member, or of all together, per small random host I/O, on average over the whole array."""
 
     #: Member reads per host read.
     reads_for_read: Fraction
@@ -274,11 +265,11 @@ def _parity_loads(width: int, parity: int, missing: int) -> tuple[MemberLoad, ..
 
 
 @cache
-def costs(geometry: Geometry) -> SmallWrite:
-    """Member I/Os of one small random host write.
+def costs(geometry: Geometry) -> MemberLoad:
+    """Load of all present members together.
 
-    Mirrors write every copy. With parity, ``read_for_write`` gives the reads; then data and parity are
-    written. With all members:
+    A read costs one unless parity replaces a missing member. Mirrors write every copy. With parity, ``read_for_write``
+    gives the reads; then data and parity are written. With all members:
 
       ====== ======================= =====================================
       RAID 5 N=3: 1+2                N>=4: 2+2 (a tie at 4)
@@ -290,19 +281,12 @@ def costs(geometry: Geometry) -> SmallWrite:
     cost nothing, so sequential and clustered writes are cheaper. For a rebuilding array: the cost where it is not
     rebuilt yet.
     """
-    if geometry.rebuilding:
-        geometry = replace(geometry, rebuilding=False)
-    of_members = loads(geometry)
-    return SmallWrite(
-        reads=_total(each.reads_for_write for each in of_members),
-        writes=_total(each.writes_for_write for each in of_members),
+    of_members = loads(replace(geometry, rebuilding=False))
+    return MemberLoad(
+        Fraction(sum(each.reads_for_read for each in of_members)),
+        Fraction(sum(each.reads_for_write for each in of_members)),
+        Fraction(sum(each.writes_for_write for each in of_members)),
     )
-
-
-@cache
-def read_cost(geometry: Geometry) -> float:
-    """Member reads per small random host read: 1 unless parity replaces a missing member."""
-    return _total(each.reads_for_read for each in loads(geometry))
 
 
 def expected_iops(geometry: Geometry, read_fraction: float, read_iops: float, write_iops: float) -> float:
@@ -341,10 +325,6 @@ def depth_share(geometry: Geometry, qd_per_drive: int) -> float:
     """
     outstanding = geometry.width * qd_per_drive
     return outstanding / (outstanding + geometry.width - geometry.missing - 1)
-
-
-def _total(parts: Iterable[Fraction]) -> float:
-    return float(sum(parts, Fraction(0)))
 
 
 def read_for_read(target: int, width: int, missing: AbstractSet[int]) -> AbstractSet[int]:

@@ -44,19 +44,6 @@ from pytest_ssdqual.qual.spec.toml import TABLE, Name, PowerOfTwo, Size, Strict,
 from pytest_ssdqual.qual.units import Unit, parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
 
-__all__ = [
-    "DataSheetValue",
-    "Promise",
-    "Published",
-    "Relation",
-    "Spec",
-    "default",
-    "find_by_model",
-    "json_schema",
-    "load",
-    "shipped",
-]
-
 FOLDER = "specs"
 DEFAULT = "default"
 
@@ -406,7 +393,7 @@ class Spec:
 
 def _needed(array: Geometry, workload: Workload) -> tuple[str, ...]:
     """Figures of one drive that the level's cost model needs."""
-    reads = workload.read_fraction > 0 or costs(array).reads > 0
+    reads = workload.read_fraction > 0 or costs(array).reads_for_write > 0
     return tuple(rw for rw, needed in (("randread", reads), ("randwrite", workload.read_fraction < 1)) if needed)
 
 

@@ -10,7 +10,7 @@ with two ports, are in the drive's own count alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median
 
 from pytest_ssdqual.qual.frozen import frozen
@@ -36,6 +36,8 @@ DRIVE_SHARE = 0.03
 COUNTED = 0.97
 #: Bytes of one command: a logical block, and the most that drives take (MDTS; the kernel sends up to 1 MiB mostly).
 LEAST_BYTES, MOST_BYTES = 512, 4 << 20
+#: Words for reads, and for writes.
+VERBS = "read", "wrote"
 #: Word for how a drive is open.
 ACCESS = {"generic": "through a character device (sg, bsg, ng or the controller)", "write": "for writing"}
 
@@ -55,21 +57,17 @@ class Excess:
         return self.share > KERNEL_SHARE
 
 
-def excesses(counted: Traffic, expected: Traffic, anyway: Traffic, *, ios: bool = False) -> tuple[Excess, Excess]:
-    """Excess of reads and of writes; ``ios`` also compares the number of I/Os."""
-
-    def one(verb: str, way: Callable[[Traffic], tuple[int, int]]) -> Excess:
-        (done, size), (may, may_bytes) = way(counted), way(anyway)
-        done, size = done - way(expected)[0], size - way(expected)[1]
-        share = max(0.0, (size - may_bytes) / max(1, expected.total_bytes))
+def excesses(counted: Traffic, expected: Traffic, anyway: Traffic, *, ios: bool = False) -> tuple[Excess, ...]:
+    """Excess of reads, and of writes; ``ios`` also compares the number of I/Os."""
+    found = []
+    both = zip(VERBS, counted.directions, expected.directions, anyway.directions, strict=True)
+    for verb, (done, size), (wanted, wanted_bytes), (may, may_bytes) in both:
+        more, more_bytes = done - wanted, size - wanted_bytes
+        share = max(0.0, (more_bytes - may_bytes) / max(1, expected.total_bytes))
         if ios:
-            share = max(share, (done - may) / max(1, expected.ios))
-        return Excess(verb, done, size, share)
-
-    return (
-        one("read", lambda each: (each.reads, each.read_bytes)),
-        one("wrote", lambda each: (each.writes, each.write_bytes)),
-    )
+            share = max(share, (more - may) / max(1, expected.ios))
+        found.append(Excess(verb, more, more_bytes, share))
+    return tuple(found)
 
 
 def foreign_io(run: Run) -> Iterator[Check]:
@@ -166,7 +164,7 @@ def needed(geometry: Geometry, workload: Workload, asked: Traffic) -> Traffic:
         copies = FACTS[geometry.level].copies or geometry.width
         return Traffic(asked.reads, asked.writes * copies, asked.read_bytes, asked.write_bytes * copies)
     pages = asked.write_bytes * _pages(workload)
-    reads = costs(geometry).reads
+    reads = float(costs(geometry).reads_for_write)
     if geometry.level is RaidLevel.RAID6:  # on CPUs without an xor_syndrome routine all other data are read
         reads = max(reads, geometry.width - 3)
     # A partly written page has to be read itself, whichever way md computes the new parity.
@@ -283,19 +281,14 @@ def _beyond(run: Run, drive: DriveEnvironment) -> tuple[Beyond, ...]:
     own, sent = drive.own, drive.device.counted or drive.device.asked
     if own is None or sent is None:
         return ()
-    idle = anyway(run)
+    idle = total([anyway(run), LOOKED_AT])
     # Without the kernel's count, commands are unknown: it splits and merges what fio asks for.
-    has_commands = drive.device.counted is not None
+    commands = (own.read_commands, own.write_commands) if drive.device.counted else (None, None)
+    sizes = own.read_bytes, own.write_bytes
     return tuple(
-        _of_direction(verb, commands if has_commands else None, size, (done, done_bytes), (may, may_bytes),
-                      (sent.ios, sent.total_bytes), own.unit_bytes)
-        for verb, commands, size, done, done_bytes, may, may_bytes in (
-            ("read", own.read_commands, own.read_bytes, sent.reads, sent.read_bytes, idle.reads + LOOKED_AT.reads,
-             idle.read_bytes + LOOKED_AT.read_bytes),
-            ("wrote", own.write_commands, own.write_bytes, sent.writes, sent.write_bytes, idle.writes,
-             idle.write_bytes),
-        )
-    )  # fmt: skip
+        _of_direction(*of_one, of=(sent.ios, sent.total_bytes), unit_bytes=own.unit_bytes)
+        for of_one in zip(VERBS, commands, sizes, sent.directions, idle.directions, strict=True)
+    )
 
 
 def _of_direction(
