@@ -17,8 +17,7 @@ from pytest_ssdqual.plugin.judging.siblings import Siblings
 from pytest_ssdqual.plugin.plan import applicability, marks
 from pytest_ssdqual.plugin.stash import RUN, keep_evidence
 from pytest_ssdqual.qual.explore.search import WorkloadSearch
-from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
-from pytest_ssdqual.qual.measured.left_out import LeftOutDrive, describe
+from pytest_ssdqual.qual.measured.judgeable import Judgeable, LeftOutDrive, Subject, describe_left_out
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.sweep import PredictedRun, Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -129,7 +128,7 @@ class Sla:
         lost = self.left_out(judged)
         if wanted.scope is Scope.MEMBERS and len(judged.members()) < 2:
             if lost:
-                why = describe(lost, judged.subject.geometry.width)
+                why = describe_left_out(lost, judged.subject.geometry.width)
                 raise InvalidMeasurement(f"{wanted.label} of {judged.subject} cannot be judged: {why}")
             target = judged.subject.geometry
             applicability.skip(
@@ -284,7 +283,7 @@ class Sla:
         """Raise ``InvalidMeasurement`` if the drives with a limit were left out; skip the test if there is none."""
         subject = judged.subject
         if lost := [each for each in self.left_out(judged) if limit.of(each.serial)]:
-            why = describe(lost, subject.geometry.width)
+            why = describe_left_out(lost, subject.geometry.width)
             raise InvalidMeasurement(
                 f"{claim.label} of {subject} cannot be judged: {why}, and the others have no limit"
             )
@@ -365,7 +364,7 @@ class Sla:
             pytest.skip(f"{why}, and the figure cannot be measured: {error}")
         except CannotJudge as error:
             raise InvalidMeasurement(f"{claim.label} of {judged.subject} cannot be judged: {error}") from error
-        if lost := describe(self.left_out(judged), judged.subject.geometry.width):
+        if lost := describe_left_out(self.left_out(judged), judged.subject.geometry.width):
             why = f"{why}; {lost}"
         self.keep(replace(self.builder.of_estimates(claim, judged, found), is_unjudged=has_limit))
         subject, estimate = worst(claim, found)

@@ -13,11 +13,10 @@ from itertools import chain
 import pytest
 
 from pytest_ssdqual.plugin.plan.marks import ABSENT, ArrayRequest, ImpossibleArray, geometries
-from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
+from pytest_ssdqual.qual.raid.geometry import ONE_DRIVE, Geometry, RaidLevel
 from pytest_ssdqual.qual.spec import datasheet
 from pytest_ssdqual.qual.spec.claims import Claim, Scope
 from pytest_ssdqual.qual.spec.combined import CombinedSpec
-from pytest_ssdqual.qual.spec.datasheet import ONE_DRIVE
 from pytest_ssdqual.qual.spec.spec import DEFAULT, Spec
 from pytest_ssdqual.qual.workload.workload import Workload
 

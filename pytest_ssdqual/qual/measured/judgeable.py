@@ -1,4 +1,4 @@
-"""The base of everything that a claim can be judged on, and the subject of a verdict.
+"""The base of everything that a claim can be judged on, the subject of a verdict, and drives that it is without.
 
 `Measured`, `PredictedRun`, `Sweep`, `Curve`, `Saturation` and `Rebuild` are `Judgeable`. The estimators, the evidence
 and the baseline use nothing else of them; a claim's scope names the kind that it is judged on.
@@ -7,9 +7,11 @@ and the baseline use nothing else of them; a claim's scope names the kind that i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar, Protocol, Self, TypeVar
 
 from pytest_ssdqual.qual.frozen import frozen
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Scope
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -91,3 +93,31 @@ class Find(Protocol):
 def _span(items: tuple[object, ...]) -> str:
     """Return the only item, or the first and the last of many: the sentence has to stay short."""
     return str(items[0]) if len(items) == 1 else f"{items[0]}…{items[-1]}"
+
+
+#: Drives named in a sentence.
+MOST_NAMED = 5
+
+
+@frozen
+class LeftOutDrive:
+    """A drive that was to be measured and has no figure."""
+
+    serial: str
+    #: Index among the drives of the run, in the order in which they were given.
+    place: int
+    #: A clause without a subject: ``failed in test_iops.py::test_iops``.
+    why: str
+    #: True if it failed under the load, which is a verdict of its own; False if nothing is known about it.
+    failed: bool
+
+    def __str__(self) -> str:
+        return f"{self.serial} ({self.why})"
+
+
+def describe_left_out(drives: Sequence[LeftOutDrive], of: int) -> str:
+    """Return a clause that names the drives that are left out of ``of``; empty if there are none."""
+    if not drives:
+        return ""
+    is_or_are = "is" if len(drives) == 1 else "are"
+    return f"{len(drives)} of {of} drives {is_or_are} left out: {named(drives, MOST_NAMED)}"

@@ -190,8 +190,7 @@ class Run:
     @property
     def asked_iops(self) -> float:
         """I/Os per second that all targets together were asked for; 0 without a rate."""
-        width = self.geometry.width
-        return width * self.workload.asked_iops(1) if self.geometry.is_side_by_side else self.workload.asked_iops(width)
+        return self.geometry.targets * self.workload.asked_iops(self.geometry.target.width)
 
     @property
     def cpu_busy(self) -> float | None:

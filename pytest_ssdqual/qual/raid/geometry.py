@@ -190,6 +190,16 @@ class Geometry(AsText):
         return self.level is RaidLevel.DRIVE
 
     @property
+    def target(self) -> Geometry:
+        """What one target of fio's jobs is: the array, or each of the drives side by side."""
+        return ONE_DRIVE if self.is_side_by_side else self
+
+    @property
+    def targets(self) -> int:
+        """Number of targets."""
+        return self.width if self.is_side_by_side else 1
+
+    @property
     def data_drives(self) -> int:
         """Members' worth of capacity that the host can use."""
         facts = FACTS[self.level]
@@ -198,6 +208,10 @@ class Geometry(AsText):
     @property
     def has_parity(self) -> bool:
         return FACTS[self.level].parity > 0
+
+
+#: The geometry of one drive, alone or as each of several side by side.
+ONE_DRIVE = Geometry(RaidLevel.DRIVE, 1)
 
 
 @frozen

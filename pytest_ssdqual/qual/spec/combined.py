@@ -157,19 +157,26 @@ def combine(own: Mapping[str, Spec]) -> Spec:
                 f"{specs[0].title} and {spec.title} do not make the same promises of {claim} in per cent of another "
                 "workload or of a baseline; test these drives in runs of their own"
             )
-    products = [spec.product for spec in specs]
-    rated = [spec.endurance_bytes for spec in specs if spec.endurance_bytes]
-    writes = [each.sequential_write_bytes_per_s for each in products if each.sequential_write_bytes_per_s]
-    common = Product(name=" + ".join(dict.fromkeys(spec.name for spec in specs)), models=[])
-    if len(writes) == len(specs):
-        common = common.model_copy(update={"sequential_write_bytes_per_s": min(writes)})
-    if len(units := [spec.unit_bytes for spec in specs if spec.unit_bytes]) == len(specs):
-        common = common.model_copy(update={"indirection_unit": str(min(units))})
+    writes = _least(spec.product.sequential_write_bytes_per_s for spec in specs)
+    unit_bytes = _least(spec.unit_bytes for spec in specs)
+    names = " + ".join(dict.fromkeys(spec.name for spec in specs))
+    common = Product(name=names, models=[]).model_copy(
+        update={
+            "sequential_write_bytes_per_s": writes,
+            "indirection_unit": None if unit_bytes is None else str(unit_bytes),
+        }
+    )
     return CombinedSpec(
         key="+".join(dict.fromkeys(spec.key for spec in specs)),
         product=common,
-        endurance_bytes=min(rated) if len(rated) == len(specs) else None,
+        endurance_bytes=_least(spec.endurance_bytes for spec in specs),
         figures=tuple(figure for spec in specs for figure in spec.figures),
         promises=(),
         own=dict(own),
     )
+
+
+def _least(values: Iterable[int | None]) -> int | None:
+    """Return the least of the values; None if one is not known."""
+    known = list(values)
+    return None if None in known else min(value for value in known if value is not None)

@@ -18,7 +18,7 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, PlainValidator, PrivateAttr, model_validator
 
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
+from pytest_ssdqual.qual.raid.geometry import ONE_DRIVE, Geometry
 from pytest_ssdqual.qual.spec.claims import (
     OF_COUNTERS,
     OF_LATENCY,
@@ -46,8 +46,6 @@ PROFILE = re.compile(
     r"(?P<name>[a-z][a-z0-9]*)(?:_zipf\d+)?(?:_zoned[\dx_]+\d)?(?:_off\d+[kmg]?)?(?:_gap\d+[kmg]?)?(?:_reg\d+)?"
     r"(?:_align\d+[kmg]?)?(?:_sync)?(?:_fsync\d+)?(?:_comp\d+)?(?:_dedup\d+)?(?:_x\d+)?(?:_s\d+)?_(?:t\d+x)?qd\d+"
 )
-#: The geometry of one drive, alone or as each of several side by side.
-ONE_DRIVE = Geometry(RaidLevel.DRIVE, 1)
 #: Conditions under which a figure is judged whose source states none, by access pattern. Random rates are maxima of a
 #: deep queue: 512 outstanding of eight jobs, since one job's CPU is the bound above half a million IOPS. SATA and SAS
 #: drives queue less and have ``SHALLOW_CONDITIONS``. A latency without conditions is that of one I/O at a time.
@@ -294,7 +292,7 @@ def find(figures: Iterable[DataSheetValue], claim: Claim, geometry: Geometry, wo
     Drives side by side are each one drive. There ``randread_4k_t4xqd8`` also matches ``randread_4k_qd32``: a drive
     knows only the number of I/Os outstanding.
     """
-    array = ONE_DRIVE if geometry.is_side_by_side else geometry
+    array = geometry.target
     names = [str(workload)]
     if array == ONE_DRIVE and not workload.has_streams:
         names.append(str(_of_one_job(workload)))

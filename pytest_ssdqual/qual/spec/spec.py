@@ -22,7 +22,7 @@ from pytest_ssdqual.qual.inspection.limits import NEW, InspectionTable
 from pytest_ssdqual.qual.lots.lot import LotTable
 from pytest_ssdqual.qual.lots.sampling_plan import Plan
 from pytest_ssdqual.qual.raid import law
-from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops
+from pytest_ssdqual.qual.raid.geometry import ONE_DRIVE, Geometry, costs, expected_iops
 from pytest_ssdqual.qual.raid.law import Striping
 from pytest_ssdqual.qual.spec import datasheet, toml
 from pytest_ssdqual.qual.spec.claims import (
@@ -36,7 +36,7 @@ from pytest_ssdqual.qual.spec.claims import (
     Published,
     Scope,
 )
-from pytest_ssdqual.qual.spec.datasheet import ONE_DRIVE, ChainedPromise, DataSheetValue
+from pytest_ssdqual.qual.spec.datasheet import ChainedPromise, DataSheetValue
 from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.health_limits import ORDINARY, HealthTable
 from pytest_ssdqual.qual.spec.promises import Promise, Relation
@@ -171,7 +171,7 @@ class Spec:
         None if a needed figure is not published at the workload's size and depth, and where no law holds
         (``law.objection``). Parity writes need the read figure too, because members are read first.
         """
-        array = ONE_DRIVE if geometry.is_side_by_side else geometry
+        array = geometry.target
         if law.objection(array, workload, self.striping):
             return None
         found = {rw: self._of_one_drive(rw, array, workload) for rw in _needed(array, workload)}
@@ -192,16 +192,15 @@ class Spec:
             return None
         if self.no_law(claim, (geometry,), workload):
             return None
-        if promise.percent_of_spec is None:
-            per_hour = self.times_per_hour(claim, geometry, workload)
-            return Limit(claim.direction, promise.bound or 0.0, claim.unit, promise.place, per_hour)
-        stated = self._stated(claim, geometry, workload)
-        if stated is None:
-            return None
-        percent = 100.0 if stated.is_bound else promise.percent_of_spec
-        source = f"{promise.place}: {percent:g} % of {stated} from {self.key} ({stated.source})"
-        per_hour = self.times_per_hour(claim, geometry, workload)
-        return Limit(claim.direction, stated.value * percent / 100, claim.unit, source, per_hour)
+        bound, source = promise.bound or 0.0, promise.place
+        if promise.percent_of_spec is not None:
+            stated = self._stated(claim, geometry, workload)
+            if stated is None:
+                return None
+            percent = 100.0 if stated.is_bound else promise.percent_of_spec
+            bound = stated.value * percent / 100
+            source = f"{promise.place}: {percent:g} % of {stated} from {self.key} ({stated.source})"
+        return Limit(claim.direction, bound, claim.unit, source, self.times_per_hour(claim, geometry, workload))
 
     def chained(self, claim: Claim, geometry: Geometry, workload: Workload) -> ChainedPromise | None:
         """Return the promise of an array's steady IOPS in per cent of a sheet that does not state its depth.
@@ -298,7 +297,7 @@ class Spec:
             return f"{self.name} promises the {claim.label} of {workload} only {how}"
         if no_law := self.no_law(claim, (geometry,), workload):
             return no_law
-        array = ONE_DRIVE if geometry.is_side_by_side else geometry
+        array = geometry.target
         no_law = law.objection(array, workload, self.striping) if claim is Claim.STEADY_IOPS else ""
         if no_law and array != ONE_DRIVE:
             return (
@@ -385,7 +384,7 @@ class Spec:
         iops = self.expected_iops(geometry, workload) if claim is Claim.STEADY_IOPS else None
         if iops is None:
             return None
-        array = ONE_DRIVE if geometry.is_side_by_side else geometry
+        array = geometry.target
         used = (self._of_one_drive(rw, array, workload) for rw in _needed(array, workload))
         approximate = any(each.approximate for each in used if each)
         return Published(iops, Unit.IOPS, f"one drive's figures, by the law of {geometry}", approximate)

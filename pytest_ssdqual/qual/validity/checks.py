@@ -226,8 +226,8 @@ def _outstanding(run: Run, workload: Workload | None = None) -> int:
     """Configured number of outstanding I/Os, or of those of ``workload``; each drive side by side has the load of
     one.
     """
-    width, workload = run.geometry.width, workload or run.workload
-    return width * workload.outstanding(1) if run.geometry.is_side_by_side else workload.outstanding(width)
+    geometry = run.geometry
+    return geometry.targets * (workload or run.workload).outstanding(geometry.target.width)
 
 
 def _little(

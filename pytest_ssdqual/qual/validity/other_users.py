@@ -192,8 +192,8 @@ def _pages(workload: Workload) -> float:
 
 def anyway(run: Run) -> Traffic:
     """Background I/O, and the I/O in flight at the end, which fio may not have counted."""
-    workload, geometry = run.workload, run.geometry
-    ios = workload.outstanding(1 if geometry.is_side_by_side else geometry.width)
+    workload = run.workload
+    ios = workload.outstanding(run.geometry.target.width)
     under_way = Traffic(ios, ios, ios * workload.largest_bytes, ios * workload.largest_bytes)
     # The jobs of a replay end one by one, each when it has done its share: 528 reads and 11.8 MB of 32 jobs in the lab.
     looks = 3 if workload.replay else 1

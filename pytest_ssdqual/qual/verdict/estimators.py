@@ -394,8 +394,7 @@ def found_in(claim: Claim, curve: Curve, confidence_level: ConfidenceLevel = USU
 def _of_curve(claim: Claim, curve: Curve, confidence_level: ConfidenceLevel) -> curves.CurveFigure:
     figure = NOT_OF_IOPS.get(claim, iops)
     rates = {each.workload: figure(each, confidence_level) for each in curve}
-    geometry = curve.subject.geometry
-    return OF_CURVE[claim](rates, 1 if geometry.is_side_by_side else geometry.width)
+    return OF_CURVE[claim](rates, curve.subject.geometry.target.width)
 
 
 def _fresh_to_steady(saturation: Saturation, confidence_level: ConfidenceLevel) -> Estimate:

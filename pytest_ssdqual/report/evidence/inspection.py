@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_ssdqual.qual.inspection.checks import Answer, CheckedDrive
-from pytest_ssdqual.qual.inspection.verdict import InspectionVerdict
+from pytest_ssdqual.qual.inspection.checks import Answer, CheckedDrive, InspectionVerdict
 from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part

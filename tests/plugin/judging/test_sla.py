@@ -13,8 +13,7 @@ from support.builders import strategies
 
 from pytest_ssdqual.plugin.judging.evidence_builder import EvidenceBuilder, determination
 from pytest_ssdqual.plugin.judging.sla import Inconclusive, Sla
-from pytest_ssdqual.qual.measured.judgeable import Judgeable
-from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
+from pytest_ssdqual.qual.measured.judgeable import Judgeable, LeftOutDrive
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured, Visited
 from pytest_ssdqual.qual.measured.saturation import Saturation
