@@ -18,7 +18,7 @@ import math
 import random
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean, median
+from statistics import median
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel, read_for_read, read_for_write
@@ -61,10 +61,6 @@ class Prediction:
     write_latencies_ns: tuple[float, ...]
     #: In the order of the curves.
     members: tuple[PredictedMember, ...]
-
-    @property
-    def mean_latency_ns(self) -> float:
-        return fmean((*self.read_latencies_ns, *self.write_latencies_ns))
 
     def quantile_ns(self, q: float) -> float:
         """Return a quantile of all latencies; the simulation is too short for those beyond 0.99."""

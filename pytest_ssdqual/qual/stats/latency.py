@@ -66,10 +66,7 @@ def mean_latency(rounds: Sequence[LatencyHistogram], basis: Basis = ROUNDS, *, i
     fio's buckets. ``n`` counts I/Os. ``is_of_all``: of reads and writes together it follows from the IOPS (Little's
     law), and has their scatter. ``TooFew`` below two rounds or without I/Os.
     """
-    require_rounds(len(rounds))
-    merged = LatencyHistogram.merged(rounds)
-    if not merged:
-        raise TooFew(f"a mean latency needs I/Os, there are none in {len(rounds)} rounds")
+    merged = _merged(rounds, "a mean latency")
     estimate = basis.time_each if is_of_all else basis.bounds
     found = estimate([each.sum_ns for each in rounds], [each.total for each in rounds])
     buckets = [(bucket_of(value_ns), count) for value_ns, count in merged.bins]
@@ -95,10 +92,7 @@ def quantile_of_rounds(rounds: Sequence[LatencyHistogram], q: float, basis: Basi
     I/Os are slower than X to put their share above 1 - q, the quantile is above X. ``n`` counts I/Os. ``TooFew`` below
     two rounds or without I/Os.
     """
-    require_rounds(len(rounds))
-    merged = LatencyHistogram.merged(rounds)
-    if not merged:
-        raise TooFew(f"a quantile needs I/Os, there are none in {len(rounds)} rounds")
+    merged = _merged(rounds, "a quantile")
     bucket = merged.quantile(q)
     values = [value_ns for value_ns, _ in merged.bins]
     # Upwards from the quantile until the share beyond the edge is below 1 - q at this confidence, then downwards.
@@ -120,6 +114,14 @@ def quantile_of_rounds(rounds: Sequence[LatencyHistogram], q: float, basis: Basi
     return Estimate(
         bucket.value_ns, low, high, merged.total, Unit.NANOSECONDS, confidence=confidence, unbounded=unbounded
     )
+
+
+def _merged(rounds: Sequence[LatencyHistogram], what: str) -> LatencyHistogram:
+    require_rounds(len(rounds))
+    merged = LatencyHistogram.merged(rounds)
+    if not merged:
+        raise TooFew(f"{what} needs I/Os, there are none in {len(rounds)} rounds")
+    return merged
 
 
 def _surely_slower(

@@ -65,10 +65,7 @@ def rate_kept(measured: Measured, confidence_level: ConfidenceLevel = USUAL) -> 
     asked = measured.runs[0].asked_iops
     if not asked:
         raise NotApplicable(f"{measured.workload} asks for no rate")
-    found, percent = iops(measured, confidence_level), 100 / asked
-    return replace(
-        found, value=percent * found.value, low=percent * found.low, high=percent * found.high, unit=Unit.PERCENT
-    )
+    return replace(iops(measured, confidence_level).times(100 / asked), unit=Unit.PERCENT)
 
 
 def require(measured: Measured, has_them: bool, direction: str) -> None:
