@@ -25,6 +25,7 @@ from pytest_ssdqual.qual.strict_json import read_json
 from pytest_ssdqual.rig.drives import lsblk, survey_parse
 from pytest_ssdqual.rig.fio import output
 from pytest_ssdqual.rig.health import health, temperature
+from pytest_ssdqual.rig.health.smart_answer import parsed
 from pytest_ssdqual.rig.machine.machine import RigError
 from pytest_ssdqual.rig.observe import kernel_log
 
@@ -37,13 +38,13 @@ Found = Mapping[str, object]
 
 
 def of_smartctl(text: str, names: str) -> Found:
-    warmth, link = temperature.parse(text)
+    warmth, link = temperature.parse(parsed(text))
     found = {**asdict(health.parse(text)), "warmth": warmth, "link": link}
     return {name: value for name, value in found.items() if value not in (None, {}, ())}
 
 
 def of_nvme_cli(text: str, names: str) -> Found:
-    warmth, _ = temperature.parse(text)
+    warmth, _ = temperature.parse(parsed(text))
     return {each.name: value for each in fields(warmth) if (value := getattr(warmth, each.name)) is not None}
 
 

@@ -14,7 +14,7 @@ import shlex
 import shutil
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -52,6 +52,15 @@ COLOURS = {"bold": "1", "red": "31", "green": "32", "yellow": "33"}
 
 class Refused(ValueError):
     """The request cannot be fulfilled; the message says why."""
+
+
+@contextlib.contextmanager
+def refusing(*kinds: type[Exception]) -> Iterator[None]:
+    """Raise an error of these kinds as ``Refused``."""
+    try:
+        yield
+    except kinds as error:
+        raise Refused(str(error)) from error
 
 
 class Parser(argparse.ArgumentParser):
@@ -102,18 +111,23 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"pytest-ssdqual {metadata.version('pytest-ssdqual')}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    _run(commands.add_parser("run", help="run shipped suites with pytest", allow_abbrev=False))
-    help_of_doctor = "report what machine and drives lack for a run, and write nothing"
-    _doctor(commands.add_parser("doctor", help=help_of_doctor, allow_abbrev=False))
-    _report(commands.add_parser("report", help="write the page of a run or of a fleet again"))
-    _compare(commands.add_parser("compare", help="compare runs with the first of them"))
-    _history(commands.add_parser("history", help="one figure over all runs of a folder"))
-    _export(commands.add_parser("export", help="write the figures of runs as CSV, Excel or Parquet"))
-    _dashboard(commands.add_parser("dashboard", help="write a page over all runs of a folder"))
-    _certificate(commands.add_parser("certificate", help="write the certificate of a run for print"))
-    _merge(commands.add_parser("merge", help="merge separate runs into one fleet, as its bays"))
-    _trace(commands.add_parser("trace", help="check and summarise a trace of I/O, and write its normal form"))
-    _spec(commands.add_parser("spec", help="explain a spec, or write one from the run of a reference drive"))
+    for name, text, declare, act in (
+        ("run", "run shipped suites with pytest", _run, run),
+        ("doctor", "report what machine and drives lack for a run, and write nothing", _doctor, doctor),
+        ("report", "write the page of a run or of a fleet again", _report, report),
+        ("compare", "compare runs with the first of them", _compare, compare),
+        ("history", "one figure over all runs of a folder", _history, history),
+        ("export", "write the figures of runs as CSV, Excel or Parquet", _export, export),
+        ("dashboard", "write a page over all runs of a folder", _dashboard, dashboard),
+        ("certificate", "write the certificate of a run for print", _certificate, certificate),
+        ("merge", "merge separate runs into one fleet, as its bays", _merge, merge),
+        ("trace", "check and summarise a trace of I/O, and write its normal form", _trace, trace),
+        ("spec", "explain a spec, or write one from the run of a reference drive", _spec, spec),
+    ):
+        # What these two do not know goes to pytest.
+        command = commands.add_parser(name, help=text, allow_abbrev=act not in (run, doctor))
+        declare(command)
+        command.set_defaults(act=act)
     return parser
 
 
@@ -131,7 +145,6 @@ def _run(parser: argparse.ArgumentParser) -> None:
         "rest", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="more suites, then arguments of pytest"
     )
     suite.completer = lambda **_: suites.names()  # type: ignore[attr-defined]  # argcomplete's
-    parser.set_defaults(act=run)
 
 
 def _doctor(parser: argparse.ArgumentParser) -> None:
@@ -141,7 +154,6 @@ def _doctor(parser: argparse.ArgumentParser) -> None:
         "begin, else 1. Other arguments go to pytest, e.g. --ssd-bays=FILE."
     )
     _short(parser)
-    parser.set_defaults(act=doctor)
 
 
 def _short(parser: argparse.ArgumentParser) -> None:
@@ -154,7 +166,6 @@ def _report(parser: argparse.ArgumentParser) -> None:
         "run", metavar="RUN", help=f"a run folder or that of a fleet, the beginning of its name, or {LAST}"
     )
     _where(parser)
-    parser.set_defaults(act=report)
 
 
 def _compare(parser: argparse.ArgumentParser) -> None:
@@ -175,7 +186,6 @@ def _compare(parser: argparse.ArgumentParser) -> None:
     )
     _where(parser)
     _forms(parser)
-    parser.set_defaults(act=compare)
 
 
 def _history(parser: argparse.ArgumentParser) -> None:
@@ -183,7 +193,6 @@ def _history(parser: argparse.ArgumentParser) -> None:
     for name in ("claim", "workload", "geometry", "model", "firmware", "bay"):
         parser.add_argument(f"--{name}", metavar="GLOB", help=f"only figures of this {name}")
     _forms(parser)
-    parser.set_defaults(act=history)
 
 
 def _certificate(parser: argparse.ArgumentParser) -> None:
@@ -194,7 +203,6 @@ def _certificate(parser: argparse.ArgumentParser) -> None:
     for name in ("order", "lot", "operator"):
         parser.add_argument(f"--{name}", metavar="TEXT", default="", help="without it a line to fill in by hand")
     _where(parser)
-    parser.set_defaults(act=certificate)
 
 
 def _merge(parser: argparse.ArgumentParser) -> None:
@@ -205,7 +213,6 @@ def _merge(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--junitxml", metavar="FILE", type=Path, help="write the verdicts of all bays as JUnit")
     _where(parser)
-    parser.set_defaults(act=merge)
 
 
 def _export(parser: argparse.ArgumentParser) -> None:
@@ -214,7 +221,6 @@ def _export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--xlsx", metavar="FILE", type=Path, help="write a workbook; needs the extra xlsx")
     parser.add_argument("--parquet", metavar="FILE", type=Path, help="write Parquet; needs the extra history")
     _where(parser)
-    parser.set_defaults(act=export)
 
 
 def _dashboard(parser: argparse.ArgumentParser) -> None:
@@ -222,7 +228,6 @@ def _dashboard(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", metavar="FILE", dest="output", type=Path, help="the page; default: dashboard.html in the folder"
     )
-    parser.set_defaults(act=dashboard)
 
 
 def _spec(parser: argparse.ArgumentParser) -> None:
@@ -231,7 +236,6 @@ def _spec(parser: argparse.ArgumentParser) -> None:
     task.add_argument("--from", metavar="RUN", dest="run", help="take the figures of this run folder")
     parser.add_argument("-o", metavar="FILE", dest="output", type=Path, help="the new spec, which must not exist")
     _where(parser)
-    parser.set_defaults(act=spec)
 
 
 def _trace(parser: argparse.ArgumentParser) -> None:
@@ -241,7 +245,6 @@ def _trace(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("file", metavar="FILE", type=Path)
     parser.add_argument("-o", metavar="FILE", dest="output", type=Path, help="write it as iolog 3, without any names")
-    parser.set_defaults(act=trace)
 
 
 def _where(parser: argparse.ArgumentParser) -> None:
@@ -328,10 +331,8 @@ def certificate(given: argparse.Namespace) -> None:
 
     fields = {"Order": given.order, "Lot": given.lot, "Operator": given.operator}
     content = certificates.certificate(find(given.run, given.run_dir), fields)
-    try:
+    with refusing(certificates.NoLibrary):
         certificates.write(content, given.output)
-    except certificates.NoLibrary as error:
-        raise Refused(str(error)) from error
     for reason in content.reasons:
         print(safe_text.line(f"not certified: {reason}", 10 * PLAIN_WIDTH))
     print(given.output)
@@ -411,10 +412,8 @@ def history(given: argparse.Namespace) -> None:
     from pytest_ssdqual.report.compare import history as histories
     from pytest_ssdqual.report.compare import history_output as text
 
-    try:
+    with refusing(histories.NoFigure):
         found = histories.read(given.folder, vars(given))
-    except histories.NoFigure as error:
-        raise Refused(str(error)) from error
     if given.json:
         _print_json(text.record(found))
     elif given.csv:
@@ -444,13 +443,11 @@ def export(given: argparse.Namespace) -> None:
     rows = list(figure_table.rows(read))
     if not rows:
         raise Refused("the given runs have no readable figure, so no file was written")
-    try:
-        for path, write in forms:
-            if path:
+    for path, write in forms:
+        if path:
+            with refusing(table_files.NotWritable):
                 write(path, rows)
-                print(f"{path}: {len(rows):,} figures of {len(read):,} run{'' if len(read) == 1 else 's'}")
-    except table_files.NotWritable as error:
-        raise Refused(str(error)) from error
+            print(f"{path}: {len(rows):,} figures of {len(read):,} run{'' if len(read) == 1 else 's'}")
 
 
 def dashboard(given: argparse.Namespace) -> None:
@@ -472,12 +469,10 @@ def merge(given: argparse.Namespace) -> None:
 
     folders = [find_any(name, given.run_dir) for name in given.runs]
     names = [name.strip() for name in given.names.split(",")] if given.names else []
-    try:
+    with refusing(merging.NotMergeable, JournalError):
         merging.require_new(given.into)
         sources = merging.gather(folders)
         fleet = merging.merge(sources, given.into, names)
-    except (merging.NotMergeable, JournalError) as error:
-        raise Refused(str(error)) from error
     page, seen = fleet_page.write(fleet.path), FleetView.read(fleet.path)
     if given.junitxml:
         given.junitxml.write_bytes(junit.text(fleet.path))
@@ -494,12 +489,10 @@ def spec(given: argparse.Namespace) -> None:
 
     if bool(given.run) is not bool(given.output):
         raise Refused("--from and -o go together: write spec --from RUN -o FILE")
-    try:
+    with refusing(DocumentError):
         if given.run:
             _write_spec(given)
         write_lines(explain.lines(specs.load(given.output or given.check)))
-    except DocumentError as error:
-        raise Refused(str(error)) from error
 
 
 def _write_spec(given: argparse.Namespace) -> None:
@@ -507,10 +500,8 @@ def _write_spec(given: argparse.Namespace) -> None:
     from pytest_ssdqual.report.data_sheet import from_run
 
     run = ComparedRun.read(find(given.run, given.run_dir))
-    try:
+    with refusing(from_run.NoSheet):
         from_run.write(run, given.output)
-    except from_run.NoSheet as error:
-        raise Refused(str(error)) from error
     for sentence in from_run.unread(run):
         print(safe_text.line(sentence), file=sys.stderr)
 

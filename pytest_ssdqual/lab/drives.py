@@ -18,10 +18,6 @@ ADAPTER, SCSI_WWN = "hba", 0x5000C500A1B20000
 SLOW = 0.6
 
 
-class UnknownDrive(LookupError):
-    """No emulated drive has this serial number."""
-
-
 class Bus(StrEnum):
     """The bus that attaches the drives."""
 
@@ -62,14 +58,10 @@ class Names:
 
     def __init__(self, position: int) -> None:
         self.media_node = f"media{position}"
-        #: Node between media and limit while the drive fails requests.
-        self.error_node = f"errors{position}"
         self.throttle_node = f"drive{position}"
         self.limit = f"limit{position}"
-        self.limit_path = f"/objects/{self.limit}"
         self.port = f"port{position}"
         self.device = f"ssd{position}"
-        self.device_path = f"/machine/peripheral/{self.device}"
 
 
 def check_count(count: int) -> int:
@@ -101,13 +93,6 @@ def shelf(
         )
         for number, speed in enumerate(speeds, first)
     )
-
-
-def position_of(serial: str, drives: Iterable[ScaleModel]) -> int:
-    for position, drive in enumerate(drives):
-        if drive.serial == serial:
-            return position
-    raise UnknownDrive(serial)
 
 
 def backing_file(directory: Path, drive: ScaleModel) -> Path:
@@ -193,13 +178,3 @@ def device_properties(position: int, drive: ScaleModel) -> dict[str, str]:
         # 1 is a solid state device, which does not rotate (SBC-3)
         "rotation_rate": "1",
     }
-
-
-def limits(iops: int, write_iops: int | None = None) -> dict[str, int]:
-    """Return the value for ``qom-set`` of a throttle group: of all I/Os together, or of reads and of writes.
-
-    0 is no limit. Limits of bandwidth do not change.
-    """
-    if write_iops is None:
-        return {"iops-total": iops, "iops-read": 0, "iops-write": 0}
-    return {"iops-total": 0, "iops-read": iops, "iops-write": write_iops}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_ssdqual.lab.drives import ScaleModel, adapter_argv, drive_argv
-from pytest_ssdqual.lab.host import Architecture
+from pytest_ssdqual.lab.host import CONSOLE, EMULATED_CPU, MACHINE, QEMU
 from pytest_ssdqual.lab.image.image import Image
 from pytest_ssdqual.qual.frozen import frozen
 
@@ -17,7 +17,6 @@ ROOT_SLOT = 0x1E
 class Hardware:
     """The hardware of a virtual machine."""
 
-    architecture: Architecture
     image: Image
     #: ``kvm`` or ``tcg``.
     accelerator: str
@@ -35,20 +34,19 @@ class Hardware:
 
 def qemu_argv(hardware: Hardware) -> list[str]:
     """Return QEMU's whole command line."""
-    row = hardware.architecture
     directory = str(hardware.directory).replace(",", ",,")
     is_emulated = hardware.accelerator == "tcg"
-    accelerator, cpu = ("tcg,thread=multi", row.emulated_cpu) if is_emulated else (hardware.accelerator, "max")
+    accelerator, cpu = ("tcg,thread=multi", EMULATED_CPU) if is_emulated else (hardware.accelerator, "max")
     # fmt: off
     argv = [
-        row.qemu, "-nodefaults", "-no-user-config", "-display", "none",
-        "-machine", row.machine, "-accel", accelerator, "-cpu", cpu,
+        QEMU, "-nodefaults", "-no-user-config", "-display", "none",
+        "-machine", MACHINE, "-accel", accelerator, "-cpu", cpu,
         "-smp", str(hardware.cpus), "-m", f"{hardware.memory_mib}M",
         # a guest that panics ends the emulation instead of starting over
         "-no-reboot",
 
         "-kernel", str(hardware.image.kernel), "-initrd", str(hardware.image.initrd),
-        "-append", kernel_arguments(row, hardware.key),
+        "-append", kernel_arguments(hardware.key),
         *(root_argv(hardware.directory) if hardware.image.root else []),
 
         "-chardev", f"file,id=console,path={directory}/console", "-serial", "chardev:console",
@@ -80,12 +78,12 @@ def root_argv(directory: Path) -> list[str]:
     ]
 
 
-def kernel_arguments(row: Architecture, key: str) -> str:
+def kernel_arguments(key: str) -> str:
     # panic=-1: reboot at once, which -no-reboot makes the end of QEMU.
     # norandmaps: QEMU caches translated code by virtual address, so with randomized addresses it translates a
     # program again at each start: 44 ms of processor time for /bin/true instead of 10 (QEMU 7.2).
     # The rest saves seconds of an emulated boot: no clock calibration, no mitigations, no watchdogs.
     return (
-        f"console={row.console} quiet panic=-1 mitigations=off tsc=reliable no_timer_check nowatchdog "
+        f"console={CONSOLE} quiet panic=-1 mitigations=off tsc=reliable no_timer_check nowatchdog "
         f"norandmaps raid=noautodetect random.trust_cpu=on rdinit=/init ssdqual.key={key}"
     )

@@ -1,4 +1,4 @@
-"""One virtual machine: boot it, inject faults, stop it.
+"""One virtual machine: boot it, cut its power, stop it.
 
 A temporary directory holds its drives, sockets and keys; it is removed soon after its owner ends.
 """
@@ -10,24 +10,15 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_ssdqual.lab import faults
 from pytest_ssdqual.lab.drives import (
-    Names,
     ScaleModel,
-    backing_file,
     create_backing_files,
-    device_properties,
-    limits,
-    position_of,
-    throttle_options,
 )
-from pytest_ssdqual.lab.faults import EVERYTHING, WRITES, QmpCommand, RequestKind, Warned
-from pytest_ssdqual.lab.host import architecture, require, to_boot
 from pytest_ssdqual.lab.image.image import Image, Say
 from pytest_ssdqual.lab.qemu_args import Hardware, qemu_argv, root_file
 from pytest_ssdqual.lab.qmp import Qmp, QmpError
@@ -107,98 +98,10 @@ class Vm:
         self._identity = identity
         self._process: subprocess.Popen[bytes] | None = None
         self._qmp: Qmp | None = None
-        #: Serial numbers of drives that fail requests; empty after a boot.
-        self._failing: set[str] = set()
-
-    @property
-    def drives(self) -> tuple[ScaleModel, ...]:
-        return self._hardware.drives
-
-    @property
-    def pid(self) -> int | None:
-        return self._process.pid if self._process else None
 
     @property
     def ssh(self) -> Reach:
         return Reach("127.0.0.1", self._hardware.ssh_port, "root", self._identity, tuple(_SSH_OPTIONS.split()))
-
-    def backing_file(self, serial: str) -> Path:
-        """Return the file with the drive's content; change it only while the guest does not use the drive."""
-        return backing_file(self._hardware.directory, self._drive(serial)[1])
-
-    @property
-    def root_file(self) -> Path:
-        """File with the content of the root disk, of a guest that has one."""
-        return root_file(self._hardware.directory)
-
-    def set_iops(self, serial: str, iops: int, write_iops: int | None = None) -> None:
-        """Make a drive faster or slower from now on; with ``write_iops``, ``iops`` is about reads only; 0: no limit."""
-        position, _ = self._drive(serial)
-        path = Names(position).limit_path
-        self._ask("qom-set", path=path, property="limits", value=limits(iops, write_iops))
-
-    def share_limit(self, serials: Sequence[str], *, shared: bool = True) -> None:
-        """Put drives behind the limit of the first of them, like a link that they share; or each behind its own."""
-        first = Names(self._drive(serials[0])[0])
-        for serial in serials:
-            names = Names(self._drive(serial)[0])
-            options = throttle_options(names, names.media_node)
-            if shared:
-                options["throttle-group"] = first.limit
-            self._ask("blockdev-reopen", options=[options])
-
-    def pull(self, serial: str, deadline_s: float = 30.0) -> None:
-        """Remove a drive from the running machine; return when the guest has released it."""
-        device = Names(self._drive(serial)[0]).device
-        self._ask("device_del", id=device)
-        self._await_event("DEVICE_DELETED", deadline_s, device=device)
-
-    def plug(self, serial: str, /, **instead: str) -> None:
-        """Insert a pulled drive again with its data; ``instead`` replaces properties of the device."""
-        position, drive = self._drive(serial)
-        self._ask("device_add", **{**device_properties(position, drive), **instead})
-
-    def fail(self, serial: str, requests: Collection[RequestKind] = EVERYTHING) -> None:
-        """Make a drive fail these requests until ``mend``."""
-        position, _ = self._drive(serial)
-        self._do(*faults.failing(Names(position), requests))
-        self._failing.add(serial)
-
-    def turn_read_only(self, serial: str) -> None:
-        """Make a drive fail as if worn out: it fails all writes and sets the read-only warning in its SMART data."""
-        self.fail(serial, WRITES)
-        self._do(faults.warned(Names(self._drive(serial)[0]), Warned.READ_ONLY))
-
-    def mend(self, serial: str) -> None:
-        """Remove all faults of a drive."""
-        names = Names(self._drive(serial)[0])
-        if serial in self._failing:
-            self._do(*faults.mended(names), faults.warned(names, Warned.NONE))
-            self._failing.discard(serial)
-
-    def pause(self) -> None:
-        """Freeze the machine."""
-        self._ask("stop")
-
-    def cont(self) -> None:
-        self._ask("cont")
-
-    def reset(self) -> None:
-        """Reset the machine; return when it is ready again."""
-        seen = len(READY.findall(self._console()))
-        self._ask("set-action", reboot="reset")
-        self._ask("system_reset")
-        # only after that: SeaBIOS resets the machine once more after a warm start
-        self._await_ready(seen + 1)
-        self._ask("set-action", reboot="shutdown")
-
-    def await_end(self, deadline_s: float = 60.0) -> None:
-        """Wait until the machine ends by itself, as after a panic; raise ``LabFailed`` at the deadline."""
-        try:
-            if self._process is not None:
-                self._process.wait(deadline_s)
-        except subprocess.TimeoutExpired:
-            raise LabFailed(f"the lab was still running after {deadline_s:g} s\n{self.console_tail()}") from None
 
     def power_cut(self) -> None:
         """Cut the power; ``power_on`` boots again with the same drives."""
@@ -231,20 +134,12 @@ class Vm:
                 raise
             self.power_on(again=False)
 
-    def stop(self) -> None:
-        """End the machine; the content of its drives is lost."""
-        self.power_cut()
-
     def console_tail(self, lines: int = 20) -> str:
         """Return the last lines of the serial console and of QEMU's messages."""
         stderr = self._hardware.directory / "stderr"
         errors = stderr.read_bytes() if stderr.exists() else b""
         text = (self._console() + errors).decode("utf-8", "backslashreplace")
         return "\n".join(line.rstrip() for line in text.splitlines()[-lines:])
-
-    def _drive(self, serial: str) -> tuple[int, ScaleModel]:
-        position = position_of(serial, self._hardware.drives)
-        return position, self._hardware.drives[position]
 
     def _console(self) -> bytes:
         console = self._hardware.directory / "console"
@@ -281,21 +176,10 @@ class Vm:
         except QmpError as error:
             raise LabFailed(f"{error}\n{self.console_tail()}") from error
 
-    def _do(self, *commands: QmpCommand) -> None:
-        for command in commands:
-            self._ask(command.name, **command.arguments)
-
-    def _await_event(self, name: str, deadline_s: float, **data: object) -> None:
-        try:
-            self._monitor().wait_event(name, deadline_s, **data)
-        except QmpError as error:
-            raise LabFailed(f"waiting for {name}: {error}\n{self.console_tail()}") from error
-
     def _forget(self) -> None:
         if self._qmp is not None:
             self._qmp.close()
         self._process = self._qmp = None
-        self._failing.clear()
 
 
 @contextmanager
@@ -310,10 +194,8 @@ def boot(
     """Boot a machine with these drives; remove it, with all its files, when the block is left.
 
     Call it from a thread that outlives the machine: the kernel kills QEMU when that thread ends, so that QEMU does not
-        outlive a killed controller. Raises ``LabUnavailable`` or ``LabFailed``.
+        outlive a killed controller. Raises ``LabFailed``.
     """
-    row = architecture()
-    require(to_boot(row))
     with ExitStack() as stack:
         kept_bytes = sum(0 if drive.latency_ns else drive.size_bytes for drive in drives)
         kept_bytes += image.root.stat().st_size if image.root else 0
@@ -323,9 +205,9 @@ def boot(
             shutil.copyfile(image.root, root_file(directory))
         identity = directory / "identity"
         key = _new_key(identity)
-        hardware = Hardware(row, image, accelerator, directory, key, tuple(drives), memory_mib=memory_mib)
+        hardware = Hardware(image, accelerator, directory, key, tuple(drives), memory_mib=memory_mib)
         machine = Vm(hardware, identity)
-        stack.callback(machine.stop)
+        stack.callback(machine.power_cut)
         say(f"the lab: booting {len(drives)} emulated drives ({accelerator})")
         machine.power_on()
         yield machine

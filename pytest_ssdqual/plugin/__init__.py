@@ -14,7 +14,7 @@ import pytest
 
 from pytest_ssdqual.plugin import fixtures, gate
 from pytest_ssdqual.plugin.options import declare, settings
-from pytest_ssdqual.plugin.stash import COLLECTED, QUALIFICATION, RUN, WRONG_MARKS
+from pytest_ssdqual.plugin.stash import COLLECTED, RUN, WRONG_MARKS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,7 +67,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.definition.get_closest_marker("ssd_array"):
         from pytest_ssdqual.plugin.plan import marks
 
-        run = metafunc.config.stash.get(QUALIFICATION, None)
+        bay_run = metafunc.config.stash.get(RUN, None)
+        run = bay_run and bay_run.qualification
         try:
             if run and metafunc.definition.get_closest_marker("ssd_figures"):
                 from pytest_ssdqual.plugin.plan import published_figures
@@ -134,18 +135,18 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return controller.header(config)
 
 
-def pytest_report_collectionfinish(config: pytest.Config, start_path: Path) -> list[str]:
-    if QUALIFICATION not in config.stash or WRONG_MARKS in config.stash:
+def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
+    if RUN not in config.stash or WRONG_MARKS in config.stash:
         return []
     from pytest_ssdqual.plugin.session import controller
 
-    return controller.tell_plan(config)
+    return controller.tell_plan(config, items)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     result = yield
-    if QUALIFICATION in item.config.stash and item.get_closest_marker("ssd_array"):
+    if RUN in item.config.stash and item.get_closest_marker("ssd_array"):
         from pytest_ssdqual.plugin.session import outcome
 
         outcome.require_judged(item)
@@ -159,11 +160,11 @@ def pytest_runtest_makereport(
     report = yield
     if item.get_closest_marker("ssd_array"):
         setattr(report, gate.ATTRIBUTE, True)
-    if QUALIFICATION in item.config.stash:
+    if RUN in item.config.stash:
         from pytest_ssdqual.plugin.plan import applicability
         from pytest_ssdqual.plugin.session import outcome
 
-        run = item.config.stash[QUALIFICATION]
+        run = item.config.stash[RUN].qualification
         if outcome.is_concerned(item, call):
             outcome.shape(item, call, report, junit=run.settings.junit_properties)
         if item.get_closest_marker("ssd_array"):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ssdqual.plugin.stash import QUALIFICATION, RUN, keep_evidence
+from pytest_ssdqual.plugin.stash import RUN, keep_evidence
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.judging.health import DrivesHealth
@@ -69,19 +69,10 @@ def _ssd_rounds_definition() -> Rounds | None:
 @pytest.fixture(scope="session")
 def _ssd_campaign(pytestconfig: pytest.Config) -> Iterator[Campaign]:
     """The machine under test with its drives leased to this run; all other fixtures use it."""
-    from pytest_ssdqual.plugin.watch import observers
-    from pytest_ssdqual.rig.observe.live_stats import Live
-
-    run, plugins = pytestconfig.stash[RUN], pytestconfig.pluginmanager
-    # "worker-events" on xdist's workers.
-    take = next(
-        found for name in ("controller", "worker-events") if (found := plugins.get_plugin(f"ssdqual-{name}"))
-    ).take
-    with run.campaign(
-        observers.begun(take),
-        observers.looked(take),
-        lambda machine: Live(take, getattr(machine, "line_process", None), run.glance_s),
-    ) as campaign:
+    plugins = pytestconfig.pluginmanager
+    # The latter on xdist's workers.
+    observer: Any = plugins.get_plugin("ssdqual-controller") or plugins.get_plugin("ssdqual-worker-events")
+    with pytestconfig.stash[RUN].campaign(observer.take) as campaign:
         yield campaign
 
 
@@ -101,7 +92,7 @@ def ssd_inspection(request: pytest.FixtureRequest, _ssd_inspected: InspectedBay)
     """
     from pytest_ssdqual.plugin.judging.inspection import Inspection
 
-    return Inspection(request.config.stash[RUN].qualification, _ssd_inspected, partial(keep_evidence, request))
+    return Inspection(request.config.stash[RUN].qualification, _ssd_inspected, partial(keep_evidence, request.node))
 
 
 @pytest.fixture
@@ -208,9 +199,7 @@ def ssd_intact(request: pytest.FixtureRequest, ssd_rebuild: Rebuild) -> Intact:
     """
     from pytest_ssdqual.report.evidence.integrity import of_rebuild
 
-    run = request.config.stash[QUALIFICATION]
-    evidence = of_rebuild(ssd_rebuild, protocol=run.protocol.name, acceptance=run.acceptance)
-    keep_evidence(request, evidence)
+    keep_evidence(request.node, of_rebuild(ssd_rebuild))
     return ssd_rebuild.intact
 
 
@@ -222,7 +211,7 @@ def ssd_lot(request: pytest.FixtureRequest, ssd_sla: Sla) -> Lot:
     """
     from pytest_ssdqual.plugin.judging.lot import Lot
 
-    plan = request.config.stash[QUALIFICATION].spec.lot
+    plan = request.config.stash[RUN].qualification.spec.lot
     if plan is None:
         raise pytest.UsageError("the spec has no plan for lots; write it into its table [lot]")
     return Lot(plan, ssd_sla)
@@ -250,7 +239,7 @@ def ssd_integrity(request: pytest.FixtureRequest, _ssd_campaign: Campaign, ssd_g
     from pytest_ssdqual.plugin.searches.integrity import survive
 
     found, evidence = survive(request, _ssd_campaign, ssd_geometry)
-    keep_evidence(request, evidence)
+    keep_evidence(request.node, evidence)
     return found
 
 
@@ -283,9 +272,9 @@ def ssd_discard(request: pytest.FixtureRequest, _ssd_campaign: Campaign, ssd_geo
 
     Needs the mark ``ssd_array``, also with arrays; the test is ``assert ssd_discard``.
     """
-    from pytest_ssdqual.plugin.judging import erase
+    from pytest_ssdqual.plugin.judging import read_back
 
-    return erase.judge(request, _ssd_campaign, ssd_geometry)
+    return read_back.judge_erased(request, _ssd_campaign, ssd_geometry)
 
 
 @pytest.fixture
@@ -294,9 +283,9 @@ def ssd_erasure(request: pytest.FixtureRequest, _ssd_campaign: Campaign, ssd_geo
 
     Needs the mark ``ssd_array("drive")``; the test is ``assert ssd_erasure``.
     """
-    from pytest_ssdqual.plugin.judging import erase
+    from pytest_ssdqual.plugin.judging import read_back
 
-    return erase.judge(request, _ssd_campaign, ssd_geometry)
+    return read_back.judge_erased(request, _ssd_campaign, ssd_geometry)
 
 
 @pytest.fixture

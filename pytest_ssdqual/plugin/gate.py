@@ -85,7 +85,7 @@ class Gate:
         #: Whether a test ran that is about no drive.
         self._has_others = False
 
-    def tests(self, bay: str = "") -> HardwareTests:
+    def tests(self, bay: str) -> HardwareTests:
         """Return the tests of a bay; from now on the run has that bay."""
         return self._bays.setdefault(bay, HardwareTests())
 

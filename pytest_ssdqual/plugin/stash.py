@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.plugin.session.qualification import Qualification
     from pytest_ssdqual.plugin.session.state import BayRun
     from pytest_ssdqual.report.evidence.evidence import Evidence
 
-#: On ``config``: the settings of the run, if it has drives.
-QUALIFICATION: pytest.StashKey[Qualification] = pytest.StashKey()
 #: On ``config``: the state of the run, if it has drives.
 RUN: pytest.StashKey[BayRun] = pytest.StashKey()
 #: On ``config``: a sentence about each wrong mark of a test.
@@ -25,6 +23,8 @@ EVIDENCE: pytest.StashKey[list[Evidence]] = pytest.StashKey()
 SENT: pytest.StashKey[int] = pytest.StashKey()
 
 
-def keep_evidence(request: pytest.FixtureRequest, evidence: Evidence) -> None:
-    """Add evidence to that of the test that requests the fixture."""
-    request.node.stash.setdefault(EVIDENCE, []).append(evidence)
+def keep_evidence(item: pytest.Item, evidence: Evidence) -> None:
+    """Add evidence to that of a test, with the protocol of the run."""
+    protocol = item.config.stash[RUN].qualification.protocol
+    stated = replace(evidence, protocol=protocol.name, acceptance=protocol.acceptance)
+    item.stash.setdefault(EVIDENCE, []).append(stated)

@@ -115,7 +115,7 @@ def loaded(file: Path) -> tuple[Protocol | None, str]:
 
 
 def check_protocol(protocol: Protocol) -> None:
-    assert_harmless(fill(JobTarget("/dev/md100", 1 << 30), 1, protocol.fill.bs), "/dev/md100")
+    assert_harmless(fill([JobTarget("/dev/md100", 1 << 30)], 1, protocol.fill.bs), "/dev/md100")
     for name in ("raid0x4", "raid1x4", "raid5x4", "raid6x4", "raid10x4"):
         members = [f"/dev/sd{letter}" for letter in "bcde"]
         argv = mdadm.create_argv(
@@ -185,7 +185,7 @@ def test_a_word_that_no_command_can_have_is_one_sentence(word: str) -> None:
 def test_targets(plain: object) -> None:
     try:
         target = JobTarget(**plain)  # type: ignore[arg-type]
-        job = fill(target, 1)
+        job = fill([target], 1)
     except (ValueError, TypeError):
         return
     assert_harmless(job, "/dev/sdb")

@@ -31,6 +31,7 @@ from pytest_ssdqual.rig.fio import acceptance, features, output, status_stream
 from pytest_ssdqual.rig.guard import refusals
 from pytest_ssdqual.rig.guard.consent import Consent, Risk
 from pytest_ssdqual.rig.health import health, temperature, write_counters
+from pytest_ssdqual.rig.health.smart_answer import parsed
 from pytest_ssdqual.rig.machine import facts as provenance
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md import mdadm, resync
@@ -176,7 +177,7 @@ def test_a_damaged_survey_lets_nothing_in_use_pass(world: World, data: st.DataOb
 
 PARSERS: Mapping[str, tuple[list[str], Callable[[str], object], tuple[type[Exception], ...]]] = {
     "smartctl": ([SMART], health.parse, (ValueError,)),
-    "smart-log": ([SMART, *NVME], temperature.parse, ()),
+    "smart-log": ([SMART, *NVME], lambda text: temperature.parse(parsed(text)), ()),
     "nvme": (NVME, lambda text: nvme._controller(answering(text), DRIVE), (PassedOver,)),
     "nvme layout": (NVME, lambda text: nvme._layout(answering(text), DRIVE), (PassedOver,)),
     "nvme sanitize": (NVME, lambda text: nvme.sanitize_status(answering(text), DRIVE), ()),

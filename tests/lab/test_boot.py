@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from support.lab.faulty_vm import UnknownDrive
 
-from pytest_ssdqual.lab.drives import UnknownDrive
 from pytest_ssdqual.lab.vm import Reach
 
 if TYPE_CHECKING:
+    from support.lab.faulty_vm import FaultyVm
     from support.lab.rehearsed import LabHost
-
-    from pytest_ssdqual.lab.vm import Vm
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
@@ -29,7 +28,7 @@ DEADLINE_S = 60.0
 
 
 @pytest.fixture
-def vm(lab: LabHost) -> Vm:
+def vm(lab: LabHost) -> FaultyVm:
     return lab.vm
 
 
@@ -50,7 +49,7 @@ def by_id(serial: str) -> str:
     return f"/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_{serial}"
 
 
-def test_the_drives_are_what_was_asked_for(vm: Vm) -> None:
+def test_the_drives_are_what_was_asked_for(vm: FaultyVm) -> None:
     listed = ask(vm.ssh, "lsblk --nodeps --bytes --noheadings --output SERIAL,SIZE,MODEL /dev/nvme*n1 | sort")
     assert [line.split(maxsplit=2) for line in listed.splitlines()] == [
         [drive.serial, str(drive.size_bytes), drive.MODEL] for drive in vm.drives
@@ -58,7 +57,7 @@ def test_the_drives_are_what_was_asked_for(vm: Vm) -> None:
     assert ask(vm.ssh, f"readlink -e {by_id('SSDQ0001')}").startswith("/dev/nvme")
 
 
-def test_every_tool_is_there(vm: Vm) -> None:
+def test_every_tool_is_there(vm: FaultyVm) -> None:
     tools = (
         "fio mdadm smartctl nvme lsblk blkdiscard wipefs flock setpriv losetup findmnt sfdisk mkswap swapon timeout "
         "mkfs.ext4 vgcreate dmsetup cryptsetup gzip pidof perl sudo udevadm"
@@ -66,21 +65,21 @@ def test_every_tool_is_there(vm: Vm) -> None:
     assert ask(vm.ssh, f"for tool in {tools}; do command -v $tool >/dev/null || echo $tool; done") == ""
 
 
-def test_raid_levels_and_mappings_can_be_had(vm: Vm) -> None:
+def test_raid_levels_and_mappings_can_be_had(vm: FaultyVm) -> None:
     modules = "raid0 raid1 raid10 raid456 dm_crypt dm_delay loop"
     assert ask(vm.ssh, f"for name in {modules}; do test -d /sys/module/$name || echo $name; done") == ""
     assert "ext4" in ask(vm.ssh, "cat /proc/filesystems")
     assert ask(vm.ssh, "modprobe null_blk nr_devices=0 && rmmod null_blk") == ""
 
 
-def test_users(vm: Vm) -> None:
+def test_users(vm: FaultyVm) -> None:
     tester, nosudo = (replace(vm.ssh, user=user) for user in ("tester", "nosudo"))
     assert ask(vm.ssh, "id -un") == "root"
     assert ask(tester, "id -un; sudo -n id -un") == "tester\nroot"
     assert ask(nosudo, "sudo -n id -un") == "status 1: sudo: a password is required"
 
 
-def test_what_the_guest_writes_is_in_the_backing_file(vm: Vm) -> None:
+def test_what_the_guest_writes_is_in_the_backing_file(vm: FaultyVm) -> None:
     content = vm.backing_file("SSDQ0002")
     drive = by_id("SSDQ0002")
     ask(vm.ssh, f"yes SSDQUAL | head -c 4096 | dd of={drive} bs=4096 seek=3 oflag=direct conv=fsync")
@@ -91,7 +90,7 @@ def test_what_the_guest_writes_is_in_the_backing_file(vm: Vm) -> None:
     assert content.stat().st_blocks == 0
 
 
-def test_a_changed_limit(vm: Vm) -> None:
+def test_a_changed_limit(vm: FaultyVm) -> None:
     vm.set_iops("SSDQ0003", 77)
     limits = vm._ask("qom-get", path="/objects/limit2", property="limits")
     vm.set_iops("SSDQ0003", 300)
@@ -109,7 +108,7 @@ def test_a_changed_limit(vm: Vm) -> None:
     assert [[found[name] for name in names] for found in (limits, again)] == [[0, 300, 100], [300, 0, 0]]
 
 
-def test_drives_behind_one_limit(vm: Vm) -> None:
+def test_drives_behind_one_limit(vm: FaultyVm) -> None:
     both = ["SSDQ0001", "SSDQ0002"]
     vm.share_limit(both)
     ask(vm.ssh, f"dd if={by_id(both[1])} of=/dev/null bs=4096 count=1 iflag=direct 2>/dev/null")
@@ -118,14 +117,14 @@ def test_drives_behind_one_limit(vm: Vm) -> None:
         vm.share_limit(["SSDQ0001", "SSDQ9999"])
 
 
-def test_pull_and_plug(vm: Vm) -> None:
+def test_pull_and_plug(vm: FaultyVm) -> None:
     vm.pull("SSDQ0003")
     assert ask(vm.ssh, f"test -e {by_id('SSDQ0003')}").startswith("status 1")
     vm.plug("SSDQ0003")
     await_that(lambda: ask(vm.ssh, f"test -b {by_id('SSDQ0003')}") == "")
 
 
-def test_a_frozen_machine_goes_on(vm: Vm) -> None:
+def test_a_frozen_machine_goes_on(vm: FaultyVm) -> None:
     vm.pause()
     assert vm._ask("query-status") == {"status": "paused", "singlestep": False, "running": False}
     vm.cont()
@@ -133,7 +132,7 @@ def test_a_frozen_machine_goes_on(vm: Vm) -> None:
 
 
 @pytest.mark.nightly
-def test_reset_and_power_cut_keep_what_is_on_the_drives(vm: Vm) -> None:
+def test_reset_and_power_cut_keep_what_is_on_the_drives(vm: FaultyVm) -> None:
     drive, port = by_id("SSDQ0004"), vm.ssh.port
     ask(vm.ssh, f"yes kept | head -c 4096 | dd of={drive} bs=4096 oflag=direct")
     boots = [ask(vm.ssh, "cat /proc/sys/kernel/random/boot_id")]
@@ -149,7 +148,11 @@ def test_reset_and_power_cut_keep_what_is_on_the_drives(vm: Vm) -> None:
     ask(vm.ssh, f"blkdiscard {drive}")
 
 
-OWNER = "import sys, time, pytest_ssdqual.lab as lab\nwith lab.start(1): time.sleep(600)"
+OWNER = """
+import sys, time, pytest_ssdqual.lab as lab
+from pytest_ssdqual.lab.drives import shelf
+with lab.start(shelf(1)): time.sleep(600)
+"""
 
 
 def test_a_killed_owner_takes_its_machine_along() -> None:

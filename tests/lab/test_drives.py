@@ -5,19 +5,18 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.lab.faults import limits
+from support.lab.faulty_vm import UnknownDrive, position_of
 
 from pytest_ssdqual.lab.drives import (
     MAX_DRIVES,
     Bus,
-    UnknownDrive,
     adapter_argv,
     backing_file,
     check_count,
     create_backing_files,
     device_properties,
     drive_argv,
-    limits,
-    position_of,
     shelf,
 )
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.lab.faults import EVERYTHING, WRITES, QmpCommand, RequestKind, Warned, failing, mended, warned
 
 from pytest_ssdqual.lab.drives import Names, drive_argv, shelf
-from pytest_ssdqual.lab.faults import EVERYTHING, WRITES, QmpCommand, RequestKind, Warned, failing, mended, warned
 
 positions = st.integers(0, 23)
 

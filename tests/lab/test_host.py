@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ssdqual.lab.host import LabUnavailable, Program, architecture, cache_directory, require, to_boot
+from pytest_ssdqual.lab.host import TO_BOOT, LabUnavailable, Program, cache_directory, require
 
 
 def test_all_that_is_missing_is_named_with_what_installs_it() -> None:
@@ -22,12 +22,11 @@ def test_a_host_that_has_everything() -> None:
 def test_an_unknown_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
     with pytest.raises(LabUnavailable, match="one is riscv64"):
-        architecture()
+        require([])
 
 
-def test_booting_needs_the_architectures_qemu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    assert Program("qemu-system-x86_64", "qemu-system-x86") in to_boot(architecture())
+def test_booting_needs_the_architectures_qemu() -> None:
+    assert Program("qemu-system-x86_64", "qemu-system-x86") in TO_BOOT
 
 
 def test_the_cache_is_where_the_standard_says(monkeypatch: pytest.MonkeyPatch) -> None:

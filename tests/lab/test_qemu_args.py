@@ -5,12 +5,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from pytest_ssdqual.lab.drives import drive_argv, shelf
-from pytest_ssdqual.lab.host import ARCHITECTURES
 from pytest_ssdqual.lab.image.image import Image
 from pytest_ssdqual.lab.qemu_args import Hardware, kernel_arguments, qemu_argv
 
 HARDWARE = Hardware(
-    architecture=ARCHITECTURES[0],
     image=Image(Path("/cache/kernel"), Path("/cache/initrd")),
     accelerator="tcg",
     directory=Path("/scratch"),
@@ -55,6 +53,6 @@ def test_a_comma_in_the_directory_does_not_end_the_option() -> None:
 
 
 def test_the_guest_learns_the_key_from_its_command_line() -> None:
-    words = kernel_arguments(ARCHITECTURES[0], "AAAA/b+c=").split()
+    words = kernel_arguments("AAAA/b+c=").split()
     assert "ssdqual.key=AAAA/b+c=" in words
     assert "console=ttyS0" in words

@@ -11,7 +11,6 @@ import pytest
 from support.lab.root_disk import MD_RULES, switching, wanted, write_file_system, write_tree
 
 from pytest_ssdqual.lab.drives import Bus, shelf
-from pytest_ssdqual.lab.host import ARCHITECTURES
 from pytest_ssdqual.lab.image.contents import is_used
 from pytest_ssdqual.lab.image.image import Image
 from pytest_ssdqual.lab.image.initramfs import Entry, FileTree, directory, regular, symlink
@@ -19,7 +18,7 @@ from pytest_ssdqual.lab.image.kernel import Module
 from pytest_ssdqual.lab.qemu_args import ROOT_SLOT, Hardware, qemu_argv
 
 IMAGE = Image(Path("/cache/kernel"), Path("/cache/initrd"), Path("/cache/root"))
-HARDWARE = Hardware(ARCHITECTURES[0], IMAGE, "tcg", Path("/scratch"), "AAAA", shelf(2, bus=Bus.SCSI))
+HARDWARE = Hardware(IMAGE, "tcg", Path("/scratch"), "AAAA", shelf(2, bus=Bus.SCSI))
 
 
 def devices(hardware: Hardware) -> list[str]:

@@ -4,16 +4,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.lab.faulty_vm import FaultyVm
 
 from pytest_ssdqual.lab import vm
 from pytest_ssdqual.lab.drives import shelf
-from pytest_ssdqual.lab.host import ARCHITECTURES
 from pytest_ssdqual.lab.image.image import Image
 from pytest_ssdqual.lab.qemu_args import Hardware
 from pytest_ssdqual.lab.vm import LabFailed, Reach, Vm
 
 HARDWARE = Hardware(
-    architecture=ARCHITECTURES[0],
     image=Image(Path("/cache/kernel"), Path("/cache/initrd")),
     accelerator="tcg",
     directory=Path("/scratch"),
@@ -43,10 +42,10 @@ def test_the_console_tail_ends_with_qemus_own_words(tmp_path: Path) -> None:
 
 
 def test_a_machine_without_qemu_says_so(tmp_path: Path) -> None:
-    machine = Vm(replace(HARDWARE, directory=tmp_path), tmp_path / "identity")
+    machine = FaultyVm.of(Vm(replace(HARDWARE, directory=tmp_path), tmp_path / "identity"))
     with pytest.raises(LabFailed, match="answer from QEMU"):
         machine.pause()
-    machine.stop()
+    machine.power_cut()
 
 
 @pytest.mark.parametrize("uptimes", [["0.10"], ["99.00", "0.10"], ["99.00", "99.00"]])
@@ -61,7 +60,8 @@ def test_a_guest_with_a_fast_clock_is_booted_once_more(
 
     monkeypatch.setattr(vm, "qemu_argv", booting)
     monkeypatch.setattr(Vm, "_forwarded_port", lambda self: 2222)
-    machine = Vm(replace(HARDWARE, directory=tmp_path), tmp_path / "identity")
+    booted = Vm(replace(HARDWARE, directory=tmp_path), tmp_path / "identity")
+    machine = FaultyVm.of(booted)
     try:
         if uptimes[-1] == "99.00":
             with pytest.raises(LabFailed, match=r"it says 99\.0"):
@@ -71,4 +71,5 @@ def test_a_guest_with_a_fast_clock_is_booted_once_more(
         assert list(boots) == []
         assert (machine.pid is None) is (uptimes[-1] == "99.00")
     finally:
-        machine.stop()
+        booted.power_cut()
+    assert machine.pid is None, "both are one machine"

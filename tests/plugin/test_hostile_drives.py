@@ -122,7 +122,7 @@ def observed(raw: str) -> Evidence:
     estimate = Estimate(900, 889, 911, 5, Unit.IOPS)
     limit = Limit(Direction.AT_LEAST, 950, Unit.IOPS, raw)
     verdict = judge(Claim.STEADY_IOPS, subject, estimate, limit)
-    return replace(of_verdict(verdict, protocol=raw, acceptance=True), worst=subject.drive, members=())
+    return replace(of_verdict(verdict), protocol=raw, worst=subject.drive, members=())
 
 
 @fuzzed(60)

@@ -101,7 +101,7 @@ def test_a_page_that_cannot_be_made_is_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, sentence: str
 ) -> None:
     monkeypatch.setattr(run_page, "write", Mock(side_effect=error))
-    assert sentence in str(artefacts.make(tmp_path))
+    assert sentence in artefacts.make_page(tmp_path, run_page.write).sentence
 
 
 def test_a_page_that_cannot_be_made_changes_nothing_else(
@@ -203,6 +203,6 @@ def test_a_test_that_fails_for_another_reason_is_told(inner: Inner, promises: st
 
 
 def test_a_folder_that_is_gone_is_a_sentence_too(tmp_path: Path) -> None:
-    paged = artefacts.make(tmp_path)
-    assert paged is not None
-    assert "(No such file" in str(paged)
+    paged = artefacts.make_page(tmp_path, run_page.write)
+    assert paged.is_failed
+    assert "(No such file" in paged.sentence

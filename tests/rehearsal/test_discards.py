@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 from support.builders.measuring import UNPREPARED
+from support.lab import faulty_vm
 from support.lab.bare_drives import Bench, Book
 
-from pytest_ssdqual.lab import drives, vm
+from pytest_ssdqual.lab import drives
 from pytest_ssdqual.qual.integrity.erasure import DISCARD, DiscardPromise
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol_rules import Fill
@@ -31,7 +32,7 @@ def test_a_medium_that_ignores_discards_breaks_the_promise(here: Bench, monkeypa
     stamp = StampedFill.new()
     array = array_lifecycle.build(setup, Geometry.parse("drivex4"), FILL, stamp.pattern)
     deaf = {"discard": "ignore", "detect-zeroes": "off"}
-    monkeypatch.setattr(vm, "throttle_options", lambda names, node: drives.throttle_options(names, node) | deaf)
+    monkeypatch.setattr(faulty_vm, "throttle_options", lambda names, node: drives.throttle_options(names, node) | deaf)
     try:
         here.lab.vm.share_limit([liar.serial or ""], shared=False)
         found = {target.name: target for target in erase.discard(setup, array, stamp.stamp)}

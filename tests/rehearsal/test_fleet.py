@@ -23,6 +23,7 @@ from support.lab.rehearsed import (
 from support.lab.run_left import Finished, Folder
 
 from pytest_ssdqual.lab import start as boot
+from pytest_ssdqual.lab.drives import shelf
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.rig.guard import lease
 from pytest_ssdqual.rig.machine.supervisor import DIRECTORY
@@ -93,7 +94,7 @@ TEST_NAMES = "steady_state and raid5x3 and randread_4k_qd8"
 
 @pytest.fixture
 def rack(lab: Lab, tmp_path: Path) -> Iterator[TwoMachines]:
-    with boot(3, first=FIRST) as vm:
+    with boot(shelf(3, first=FIRST)) as vm:
         config = tmp_path / "ssh_config"
         config.write_text(host_entry(lab.vm, "dut1", "root") + host_entry(vm, "dut2", "root"))
         (tmp_path / "second").mkdir()

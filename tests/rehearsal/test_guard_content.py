@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import pytest
 from support.builders.consents import all_risks, unmarked
+from support.lab.faults import RequestKind
 from support.lab.rehearsed import SERIALS, LabHost, Server, Start, drives
 
-from pytest_ssdqual.lab.faults import RequestKind
 from pytest_ssdqual.rig.drives.survey import expand, survey
 from pytest_ssdqual.rig.guard import content, label, refusals, sampling
 from pytest_ssdqual.rig.guard.consent import DATA, UNREADABLE

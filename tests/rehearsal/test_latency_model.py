@@ -44,11 +44,12 @@ at_least = 4
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
     from pytest_ssdqual.lab import start as start_lab
+    from pytest_ssdqual.lab.drives import shelf
 
     place = tmp_path_factory.mktemp("latency")
     (protocol := place / "protocol.toml").write_text(PROTOCOL)
     (spec := place / "scale-910.toml").write_text(SPEC)
-    with start_lab(1, iops=MOST_IOPS, latency_ns=round(LATENCY_S * 1e9)) as vm:
+    with start_lab(shelf(1, iops=MOST_IOPS, latency_ns=round(LATENCY_S * 1e9))) as vm:
         host = LabHost.of(vm, place / "config")
         options = (f"--ssd-ssh-config={host.ssh_config}", f"--ssd-spec={spec}", "--ssd-arrays=drive")
         start = Start(place, options, suite="suites/intel_910/test_queue_depths.py", protocol=protocol)

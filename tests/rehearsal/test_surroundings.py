@@ -22,7 +22,7 @@ from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time
 from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import environment
-from pytest_ssdqual.rig.observe.environment import SCRIPT, When, parse
+from pytest_ssdqual.rig.observe.environment import SCRIPT, parse
 from pytest_ssdqual.rig.observe.kernel_log import FIRST, PICK
 
 pytestmark = pytest.mark.lab
@@ -78,7 +78,7 @@ def test_a_drive_beyond_its_own_threshold_is_too_warm(here: Bench) -> None:
     set_feature = ["nvme", "set-feature", drive.path.removesuffix("n1"), "--feature-id=4"]
     here.machine.run([*set_feature, f"--value={273 + 47}"])
     try:
-        (seen,) = environment.take_reading(here.machine, array, When.AFTER).drives
+        (seen,) = environment.take_reading(here.machine, array).drives
     finally:
         here.machine.run([*set_feature, f"--value={273 + 70}"])
     assert seen.warmth.too_warm is True

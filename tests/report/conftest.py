@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
@@ -40,7 +41,7 @@ def make(
     verdict = judge(claim, Subject(geometries, (workload,)), estimate, limit)
     protocol = "snia" if acceptance else "quick"
     raw = (f"fio/{arrays.split()[0]}-{workload}-run.json.gz",)
-    return of_verdict(verdict, protocol=protocol, acceptance=acceptance, figures=figures, raw=raw)
+    return replace(of_verdict(verdict, figures=figures, raw=raw), protocol=protocol, acceptance=acceptance)
 
 
 @pytest.fixture(scope="session")

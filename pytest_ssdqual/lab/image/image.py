@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from pytest_ssdqual.lab.host import TO_BUILD, Architecture, LabUnavailable, architecture, require
+from pytest_ssdqual.lab.host import KERNELS, TO_BUILD, LabUnavailable, require
 from pytest_ssdqual.lab.image import apt, contents
 from pytest_ssdqual.lab.image.initramfs import FileTree, cpio, package_entries
 from pytest_ssdqual.lab.image.kernel import is_module, vmlinux
-from pytest_ssdqual.lab.image.release import Release, apt_sources, other_than_host
+from pytest_ssdqual.lab.image.release import Release, apt_sources, os_facts, other_than_host
 from pytest_ssdqual.qual.frozen import frozen
 
 #: Receives one sentence for each step.
@@ -61,7 +61,7 @@ def ensure(cache: Path, say: Say, variant: Variant | None = None, release: str =
     ``LabUnavailable`` if this host cannot build one.
     """
     other = other_than_host(release)
-    kernel = kernel_package(architecture(), "debian" if other else os_id())
+    kernel = kernel_package("debian" if other else os_facts().get("ID", ""))
     names = (*contents.PACKAGES, kernel, *(variant.packages if variant else ()))
     digest = contents.recipe_hash(
         (*names, *((variant.digest,) if variant else ()), *((other.codename,) if other else ()))
@@ -75,23 +75,12 @@ def ensure(cache: Path, say: Say, variant: Variant | None = None, release: str =
     return Image(directory / "kernel", directory / "initrd", root if root.exists() else None)
 
 
-def kernel_package(row: Architecture, distribution: str) -> str:
+def kernel_package(distribution: str) -> str:
     """The kernel for virtual machines of a distribution; ``LabUnavailable`` if we know none."""
-    for name, package in row.kernels:
-        if name == distribution:
-            return package
-    known = " or ".join(name for name, _ in row.kernels)
+    if package := KERNELS.get(distribution):
+        return package
+    known = " or ".join(KERNELS)
     raise LabUnavailable(f"the lab builds its guest from packages of {known}; this host's ID is {distribution!r}")
-
-
-def os_id() -> str:
-    """``ID`` of /etc/os-release; empty if there is none."""
-    try:
-        text = Path("/etc/os-release").read_text(encoding="utf-8")
-    except OSError:
-        return ""
-    found = [line.removeprefix("ID=").strip("\"'") for line in text.splitlines() if line.startswith("ID=")]
-    return found[0] if found else ""
 
 
 def image_name(recipe_hash: str, packages: Iterable[apt.Package]) -> str:
@@ -104,8 +93,8 @@ def _find_or_build(
     names: tuple[str, ...],
     recipe_hash: str,
     say: Say,
-    variant: Variant | None = None,
-    release: Release | None = None,
+    variant: Variant | None,
+    release: Release | None,
 ) -> Path:
     # Asking apt takes a second or more: it is asked only when the package lists have changed.
     stamp = cache / f"stamp-{recipe_hash}"

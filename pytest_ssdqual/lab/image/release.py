@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import re
 import subprocess
+from collections.abc import Mapping
 
 from pytest_ssdqual.lab.host import LabUnavailable
 from pytest_ssdqual.qual.frozen import frozen
@@ -40,11 +41,16 @@ def other_than_host(name: str) -> Release | None:
     return None if release and release.codename == host_codename() else release
 
 
-def host_codename() -> str:
+def os_facts() -> Mapping[str, str]:
+    """Return the values of /etc/os-release; none if there is no such file."""
     try:
-        facts = platform.freedesktop_os_release()
+        return platform.freedesktop_os_release()
     except OSError:
-        return ""
+        return {}
+
+
+def host_codename() -> str:
+    facts = os_facts()
     return facts.get("VERSION_CODENAME", "") if facts.get("ID") == "debian" else ""
 
 

@@ -69,10 +69,6 @@ class Bay:
     def machine(self) -> str:
         return "localhost" if self.target is None else self.target.name or self.target.destination
 
-    def connect(self, observer: Observer | None = None) -> Channel:
-        """Open a new connection to the machine."""
-        return local.connect(observer) if self.target is None else ssh.connect(self.target, observer)
-
 
 @frozen
 class OpenedBay:
@@ -83,40 +79,6 @@ class OpenedBay:
     matches: tuple[Match, ...] = ()
     #: Whether there are such arrays; ``clear`` stops them.
     has_leftovers: bool = False
-
-
-def open_bay(
-    settings: Settings,
-    stack: ExitStack,
-    ours: Callable[[], frozenset[str]],
-    refuse: Callable[[Drive], list[str]],
-    observer: Observer | None,
-    note: Callable[..., None] | None,
-) -> OpenedBay:
-    """Connect to the machine, find the drives, check their leases, and call the guard. No drive is written to.
-
-    ``ours`` returns the UUIDs of arrays that earlier runs left behind, ``refuse`` the reasons of a site's hook.
-    ``note`` records which files of earlier runs are removed; without it none is. ``stack`` closes what is opened.
-    Raises ``pytest.UsageError`` with all refusals.
-    """
-    target, patterns, switch = where(settings, stack)
-    with usage_error(RigError, ValueError):
-        channel = connected(target, stack, observer)
-        if settings.read_only:
-            return OpenedBay(_read_only_bay(channel, target, patterns, settings), channel)
-        provenance.require_tools(channel)
-        features.probe(channel)
-        if note and (removed := run_files.sweep(channel)):
-            note("leftovers_removed", files=list(removed))
-        seen = examine(channel, patterns, settings, ours, refuse, settings.wait_s if note else 0.0)
-        facts = provenance.facts(channel)
-    _require_none(seen.refused)
-    # smartctl runs only on drives that passed the guard.
-    known = identified(channel, seen.drives)
-    require_tools_of(channel, known)
-    require_unlocked(channel, known)
-    bay = Bay(target, tuple(known), facts, seen.remarks(known, settings), _contents(seen.topology, known), switch)
-    return OpenedBay(bay, channel, seen.matches, has_leftovers=seen.has_leftovers)
 
 
 @frozen
@@ -135,70 +97,155 @@ class ExaminedDrives:
         return (*_unchecked(self.topology, settings), *_allocated(self.topology, known), *_without_health(known))
 
 
-def examine(
-    channel: Channel,
-    patterns: tuple[str, ...],
-    settings: Settings,
-    ours: Callable[[], frozenset[str]],
-    refuse: Callable[[Drive], list[str]],
-    wait_s: float = 0.0,
-) -> ExaminedDrives:
-    """Find the drives when no other run holds them, and call the guard; arguments as for ``open_bay``.
+@frozen
+class BayOpener:
+    """Opens a bay."""
 
-    Raises ``RigError`` and ``UnusablePattern``.
-    """
-    matches, topology = _found_free(channel, patterns, wait_s)
-    uuids, wanted = ours(), {match.kname for match in matches}
-    topology, left = _without_leftovers(channel, topology, uuids, wanted, settings.consents)
-    topology = content.examined(channel, topology, wanted, uuids, names=True, spend_s=sampling.THOROUGH_S)
-    drives = [topology.drive(match.kname) for match in matches if match.kname in topology.nodes]
-    drives = _typed(channel, drives, settings)
-    refused = _refused(topology, matches, settings, uuids, drives, refuse)
-    return ExaminedDrives(topology, tuple(matches), tuple(drives), refused, bool(left))
+    settings: Settings
+    #: Closes what is opened.
+    stack: ExitStack
+    #: Returns the UUIDs of arrays that earlier runs left behind.
+    ours: Callable[[], frozenset[str]]
+    #: Returns the reasons of a site's hook.
+    refuse: Callable[[Drive], list[str]]
 
+    def open(self, observer: Observer | None, note: Callable[..., None] | None) -> OpenedBay:
+        """Connect to the machine, find the drives, check their leases, and call the guard. No drive is written to.
 
-def clear(
-    opened: OpenedBay,
-    settings: Settings,
-    ours: Callable[[], frozenset[str]],
-    refuse: Callable[[Drive], list[str]],
-    note: Callable[..., None],
-) -> Bay:
-    """Stop the arrays that earlier runs left on the drives, and call the guard for what is there then.
+        ``note`` records which files of earlier runs are removed; without it none is. Raises ``pytest.UsageError`` with
+        all refusals.
+        """
+        settings = self.settings
+        target, patterns, switch = self.where()
+        with usage_error(RigError, ValueError):
+            channel = connected(target, self.stack, observer)
+            if settings.read_only:
+                return OpenedBay(self._read_only_bay(channel, target, patterns), channel)
+            provenance.require_tools(channel)
+            features.probe(channel)
+            if note and (removed := run_files.sweep(channel)):
+                note("leftovers_removed", files=list(removed))
+            seen = self.examine(channel, patterns, settings.wait_s if note else 0.0)
+            facts = provenance.facts(channel)
+        _require_none(seen.refused)
+        # smartctl runs only on drives that passed the guard.
+        known = identified(channel, seen.drives)
+        require_tools_of(channel, known)
+        require_unlocked(channel, known)
+        bay = Bay(target, tuple(known), facts, seen.remarks(known, settings), _contents(seen.topology, known), switch)
+        return OpenedBay(bay, channel, seen.matches, has_leftovers=seen.has_leftovers)
 
-    ``ours`` and ``refuse`` as for ``open_bay``; ``note`` records each array. Raises ``pytest.UsageError``.
-    """
-    channel, wanted, uuids = opened.channel, {match.kname for match in opened.matches}, ours()
-    with usage_error(RigError, ValueError):
-        topology = held_drives.examined_leftovers(channel, survey(channel, wanted), uuids, wanted)
-        leftovers = held_drives.stoppable(topology, uuids, wanted, settings.consents)
-        stopped = held_drives.clear_leftovers(channel, topology, leftovers, note)
-        topology = content.examined(channel, survey(channel, wanted), wanted, uuids, names=True)
-    _require_none(_refused(topology, opened.matches, settings, uuids, opened.bay.drives, refuse))
-    remarks = (f"stopped {array}, left over from an earlier run" for array in stopped)
-    contents = _contents(topology, opened.bay.drives)
-    return replace(opened.bay, remarks=(*opened.bay.remarks, *remarks), contents=contents)
+    def planned(self) -> Bay:
+        """Return the bay of a run that only collects: it checks the drives, but records and removes nothing.
 
+        A lab is not booted, because its drives are known. Raises ``pytest.UsageError`` as ``open``.
+        """
+        lab = self.settings.devices.lab
+        if lab is None:
+            return self.open(None, None).bay
+        from pytest_ssdqual.lab.drives import shelf
 
-def _refused(
-    topology: Topology,
-    matches: Sequence[Match],
-    settings: Settings,
-    uuids: frozenset[str],
-    drives: Sequence[Drive],
-    refuse: Callable[[Drive], list[str]],
-) -> tuple[refusals.Refusal, ...]:
-    """Return all refusals of the guard and of the site's hook."""
-    refused = refusals.refusals(
-        topology, matches, settings.consents, uuids,
-        unchecked=settings.unchecked, of_several=settings.is_of_several,
-    )  # fmt: skip
-    by_site = [
-        refusals.Refusal(drive.describe(), tuple(reasons), kname=drive.kname)
-        for drive in drives
-        if (reasons := refuse(drive))
-    ]
-    return (*refused, *by_site)
+        return Bay(ssh.SshTarget("lab"), tuple(map(_imagined, shelf(lab))))
+
+    def examine(self, channel: Channel, patterns: tuple[str, ...], wait_s: float = 0.0) -> ExaminedDrives:
+        """Find the drives when no other run holds them, and call the guard.
+
+        Raises ``RigError`` and ``UnusablePattern``.
+        """
+        matches, topology = _found_free(channel, patterns, wait_s)
+        uuids, wanted = self.ours(), {match.kname for match in matches}
+        topology, left = _without_leftovers(channel, topology, uuids, wanted, self.settings.consents)
+        topology = content.examined(channel, topology, wanted, uuids, names=True, spend_s=sampling.THOROUGH_S)
+        drives = [topology.drive(match.kname) for match in matches if match.kname in topology.nodes]
+        drives = self._typed(channel, drives)
+        refused = self._refused(topology, matches, uuids, drives)
+        return ExaminedDrives(topology, tuple(matches), tuple(drives), refused, bool(left))
+
+    def clear(self, opened: OpenedBay, note: Callable[..., None]) -> Bay:
+        """Stop the arrays that earlier runs left on the drives, and call the guard for what is there then.
+
+        ``note`` records each array. Raises ``pytest.UsageError``.
+        """
+        channel, wanted, uuids = opened.channel, {match.kname for match in opened.matches}, self.ours()
+        with usage_error(RigError, ValueError):
+            topology = held_drives.examined_leftovers(channel, survey(channel, wanted), uuids, wanted)
+            leftovers = held_drives.stoppable(topology, uuids, wanted, self.settings.consents)
+            stopped = held_drives.clear_leftovers(channel, topology, leftovers, note)
+            topology = content.examined(channel, survey(channel, wanted), wanted, uuids, names=True)
+        _require_none(self._refused(topology, opened.matches, uuids, opened.bay.drives))
+        remarks = (f"stopped {array}, left over from an earlier run" for array in stopped)
+        contents = _contents(topology, opened.bay.drives)
+        return replace(opened.bay, remarks=(*opened.bay.remarks, *remarks), contents=contents)
+
+    def where(self) -> tuple[ssh.SshTarget | None, tuple[str, ...], PowerSwitch | None]:
+        """Return the machine (None: this computer), the patterns of its drives and the switch of its power.
+
+        Boots a lab, which ``stack`` ends. Raises ``pytest.UsageError``.
+        """
+        settings, devices = self.settings, self.settings.devices
+        if devices.lab is not None:
+            target, patterns, switch = _boot_lab(devices, devices.lab, self.stack)
+            return replace(target, patience_s=settings.reconnect_s), patterns, switch
+        if devices.host is None:
+            return None, devices.patterns, None
+        options = ("-F", settings.ssh_config) if settings.ssh_config else ()
+        with usage_error(ValueError):
+            return ssh.SshTarget(devices.host, options, patience_s=settings.reconnect_s), devices.patterns, None
+
+    def _refused(
+        self, topology: Topology, matches: Sequence[Match], uuids: frozenset[str], drives: Sequence[Drive]
+    ) -> tuple[refusals.Refusal, ...]:
+        """Return all refusals of the guard and of the site's hook."""
+        settings = self.settings
+        refused = refusals.refusals(
+            topology, matches, settings.consents, uuids,
+            unchecked=settings.unchecked, of_several=settings.is_of_several,
+        )  # fmt: skip
+        by_site = [
+            refusals.Refusal(drive.describe(), tuple(reasons), kname=drive.kname)
+            for drive in drives
+            if (reasons := self.refuse(drive))
+        ]
+        return (*refused, *by_site)
+
+    def _read_only_bay(self, channel: Channel, target: ssh.SshTarget | None, patterns: tuple[str, ...]) -> Bay:
+        """Return the bay of a run that writes nothing: its drives may be in use, and none is checked for content.
+
+        Raises ``pytest.UsageError`` for what is no whole drive, or has no identity to record it by.
+        """
+        provenance.require_tools(channel, {name: provenance.TOOLS[name] for name in ("smartctl", "lsblk")})
+        matches = expand(channel, patterns)
+        topology = survey(channel)
+        _require_none(refusals.no_drives(topology, matches))
+        drives = [topology.drive(kname) for kname in dict.fromkeys(match.kname for match in matches)]
+        drives = self._typed(channel, drives)
+        # The inspection reports a drive that smartctl cannot identify.
+        found = health.identify(channel, drives)
+        drives = [
+            replace(drive, firmware=found[drive.path].firmware or drive.firmware)
+            for drive in _without_virtual_health(channel, drives, found)
+        ]
+        return Bay(target, tuple(drives), provenance.facts(channel), _without_health(drives))
+
+    def _typed(self, channel: Channel, drives: Sequence[Drive]) -> list[Drive]:
+        """Return the drives with their types for smartctl; patterns are expanded on the machine.
+
+        ``UnusablePattern`` for a pattern that matches none of the drives, unless it is for several bays.
+        """
+        of_all = next((each.type for each in self.settings.smart_types if not each.pattern), AUTO_SMART)
+        types: dict[str, str] = {}
+        for each in self.settings.smart_types if drives else ():
+            if not each.pattern:
+                continue
+            try:
+                matched = {match.kname for match in expand(channel, [each.pattern])}
+            except NothingMatches:
+                matched = set()
+            matched &= {drive.kname for drive in drives}
+            if not matched and not self.settings.is_of_several:
+                raise UnusablePattern(f"--ssd-smart-type: {each.pattern!r} matches none of the drives under test.")
+            types |= dict.fromkeys(matched, each.type)
+        return [replace(drive, smart_type=types.get(drive.kname, of_all)) for drive in drives]
 
 
 def _contents(topology: Topology, drives: Sequence[Drive]) -> dict[str, Content]:
@@ -211,28 +258,6 @@ def _require_none(refused: Sequence[refusals.Refusal]) -> None:
         raise pytest.UsageError(refusals.explain(refused))
 
 
-def _read_only_bay(
-    channel: Channel, target: ssh.SshTarget | None, patterns: tuple[str, ...], settings: Settings
-) -> Bay:
-    """Return the bay of a run that writes nothing: its drives may be in use, and none is opened or checked for content.
-
-    Raises ``pytest.UsageError`` for what is no whole drive, or has no identity to record it by.
-    """
-    provenance.require_tools(channel, {name: provenance.TOOLS[name] for name in ("smartctl", "lsblk")})
-    matches = expand(channel, patterns)
-    topology = survey(channel)
-    _require_none(refusals.no_drives(topology, matches))
-    drives = [topology.drive(kname) for kname in dict.fromkeys(match.kname for match in matches)]
-    drives = _typed(channel, drives, settings)
-    # The inspection reports a drive that smartctl cannot identify.
-    found = health.identify(channel, drives)
-    drives = [
-        replace(drive, firmware=found[drive.path].firmware or drive.firmware)
-        for drive in _without_virtual_health(channel, drives, found)
-    ]
-    return Bay(target, tuple(drives), provenance.facts(channel), _without_health(drives))
-
-
 def _without_leftovers(
     channel: Channel, topology: Topology, ours: frozenset[str], wanted: set[str], given: frozenset[Consent]
 ) -> tuple[Topology, tuple[Leftover, ...]]:
@@ -242,27 +267,6 @@ def _without_leftovers(
     for leftover in leftovers:
         topology = members.without(topology, leftover.kname)
     return topology, leftovers
-
-
-def _typed(channel: Channel, drives: Sequence[Drive], settings: Settings) -> list[Drive]:
-    """Return the drives with their types for smartctl; patterns are expanded on the machine, as those of the drives.
-
-    ``UnusablePattern`` for a pattern that matches none of the drives, unless it is for several bays.
-    """
-    of_all = next((each.type for each in settings.smart_types if not each.pattern), AUTO_SMART)
-    types: dict[str, str] = {}
-    for each in settings.smart_types if drives else ():
-        if not each.pattern:
-            continue
-        try:
-            matched = {match.kname for match in expand(channel, [each.pattern])}
-        except NothingMatches:
-            matched = set()
-        matched &= {drive.kname for drive in drives}
-        if not matched and not settings.is_of_several:
-            raise UnusablePattern(f"--ssd-smart-type: {each.pattern!r} matches none of the drives under test.")
-        types |= dict.fromkeys(matched, each.type)
-    return [replace(drive, smart_type=types.get(drive.kname, of_all)) for drive in drives]
 
 
 def identified(channel: Channel, drives: Sequence[Drive]) -> list[Drive]:
@@ -389,29 +393,15 @@ def connected(target: ssh.SshTarget | None, stack: ExitStack, observer: Observer
     return channel
 
 
-def where(settings: Settings, stack: ExitStack) -> tuple[ssh.SshTarget | None, tuple[str, ...], PowerSwitch | None]:
-    """Return the machine (None: this computer), the patterns of its drives and the switch of its power.
-
-    Boots a lab, which ``stack`` ends. Raises ``pytest.UsageError``.
-    """
-    devices: Devices = settings.devices
-    if devices.lab is not None:
-        target, patterns, switch = _boot_lab(devices, devices.lab, stack)
-        return replace(target, patience_s=settings.reconnect_s), patterns, switch
-    if devices.host is None:
-        return None, devices.patterns, None
-    options = ("-F", settings.ssh_config) if settings.ssh_config else ()
-    with usage_error(ValueError):
-        return ssh.SshTarget(devices.host, options, patience_s=settings.reconnect_s), devices.patterns, None
-
-
 def _boot_lab(devices: Devices, count: int, stack: ExitStack) -> tuple[ssh.SshTarget, tuple[str, ...], PowerSwitch]:
     from pytest_ssdqual import lab
+    from pytest_ssdqual.lab.drives import shelf
     from pytest_ssdqual.lab.host import LabUnavailable
     from pytest_ssdqual.lab.vm import LabFailed
 
     with usage_error(LabUnavailable, LabFailed):
-        booted = stack.enter_context(lab.start(count, first=devices.first, slow=devices.slow, release=devices.release))
+        drives = shelf(count, first=devices.first, slow=devices.slow)
+        booted = stack.enter_context(lab.start(drives, release=devices.release))
     reach = booted.ssh
     target = ssh.SshTarget(
         f"{reach.user}@{reach.host}", (*reach.options, "-p", str(reach.port), "-i", str(reach.identity)), name="lab"
@@ -428,23 +418,6 @@ def lab_switch(vm: Vm) -> None:
         vm.power_on()
     except LabFailed as error:
         raise MachineLost(f"the lab is lost: {error}") from error
-
-
-def planned_bay(
-    settings: Settings,
-    stack: ExitStack,
-    ours: Callable[[], frozenset[str]],
-    refuse: Callable[[Drive], list[str]],
-) -> Bay:
-    """Return the bay of a run that only collects: it checks the drives, but records and removes nothing.
-
-    A lab is not booted, because its drives are known. Raises ``pytest.UsageError`` as ``open_bay``.
-    """
-    if settings.devices.lab is None:
-        return open_bay(settings, stack, ours, refuse, None, None).bay
-    from pytest_ssdqual.lab.drives import shelf
-
-    return Bay(ssh.SshTarget("lab"), tuple(map(_imagined, shelf(settings.devices.lab))))
 
 
 def _imagined(model: ScaleModel) -> Drive:

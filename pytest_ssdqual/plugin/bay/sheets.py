@@ -12,7 +12,6 @@ import pytest
 from pytest_ssdqual.plugin.bay.bay import Bay
 from pytest_ssdqual.plugin.options.values import usage_error
 from pytest_ssdqual.plugin.session.qualification import Qualification
-from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.inspection.limits import CAPACITY_TOLERANCE
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.spec import spec as specs
@@ -30,15 +29,6 @@ _CAPACITY = re.compile(r"\d+T\d*|\d{3,}(?=[GH])G?|[\d.]+ ?[TG]B")
 ALIKE, MOST_NAMED = 0.6, 4
 
 
-@frozen
-class Sheets:
-    """The spec of a bay, and the sheets that it consists of."""
-
-    spec: Spec
-    #: Path or shipped name of each sheet.
-    sources: tuple[str, ...]
-
-
 def load(sources: Sequence[str]) -> tuple[Spec, ...]:
     """Load the sheets of ``--ssd-spec``; raise ``pytest.UsageError``, also for different ones of the same name."""
     with usage_error(ValueError, of="--ssd-spec"):
@@ -51,8 +41,8 @@ def load(sources: Sequence[str]) -> tuple[Spec, ...]:
     return loaded
 
 
-def assigned(sources: Sequence[str], bay: Bay, *, is_lab: bool = False, is_of_several: bool = False) -> Sheets:
-    """Return the spec of a bay: of ``sources``, or of the shipped sheets if there are none.
+def assigned(sources: Sequence[str], bay: Bay, *, is_lab: bool, is_of_several: bool) -> tuple[Spec, tuple[str, ...]]:
+    """Return the spec of a bay: of ``sources``, or of the shipped sheets if there are none, and the sources.
 
     Raises ``pytest.UsageError`` for a drive with none or two of several sheets, and, unless another bay may have it
     (``is_of_several``), for a sheet without a drive. Also for sheets that cannot be combined.
@@ -69,7 +59,7 @@ def assigned(sources: Sequence[str], bay: Bay, *, is_lab: bool = False, is_of_se
         for drive, spec in zip(bay.drives, chosen, strict=True)
     }
     with usage_error(ValueError, of="--ssd-spec"):
-        return Sheets(combine(own) if own else loaded[0], tuple(sources))
+        return combine(own) if own else loaded[0], tuple(sources)
 
 
 def require(run: Qualification, tests: Mapping[pytest.Item, Claim | None], of: int) -> None:

@@ -11,7 +11,7 @@ import secrets
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from pytest_ssdqual.plugin.options.inventory import BayRequest
 from pytest_ssdqual.plugin.options.settings import Settings
 from pytest_ssdqual.plugin.options.values import usage_error
 from pytest_ssdqual.plugin.session import artefacts
+from pytest_ssdqual.plugin.session.artefacts import Artefact
 from pytest_ssdqual.plugin.session.bay_start import STOPPED, BayStart
 from pytest_ssdqual.plugin.session.recorder import Recorder
 from pytest_ssdqual.plugin.session.resume import budget_s
@@ -88,7 +89,12 @@ def open_all(starts: Sequence[BayStart], folder: Path) -> None:
             raise reason
     if wrong:
         order = [each.name for each in starts if each.name in wrong]
-        raise pytest.UsageError("\n".join(f"{name}: {line}" for name in order for line in str(wrong[name]).split("\n")))
+        raise pytest.UsageError("\n".join(_of_bay(name, wrong[name]) for name in order))
+
+
+def _of_bay(name: str, error: BaseException) -> str:
+    """Return the lines of an error, each with the name of the bay."""
+    return "\n".join(f"{name}: {line}" for line in str(error).split("\n"))
 
 
 def _journal(fleet: Path, name: str) -> Journal:
@@ -115,7 +121,7 @@ def apart(starts: Sequence[BayStart]) -> tuple[str, ...]:
     what = first.settings.on_shared_path(acceptance=first.protocol.acceptance)
     shared: tuple[str, ...] = ()
     if not wrong and what != "ignore":
-        opened = {each.name: each.channel for each in starts if each.run and each.channel}
+        opened = {each.name: each.opened.channel for each in starts if each.run and each.opened}
         shared = shared_paths.between({name: shared_paths.paths(at, bays[name]) for name, at in opened.items()})
         if what == "error":
             wrong += [f"{each}; ssd_shared_path = warn permits it" for each in shared]
@@ -130,7 +136,7 @@ def clear_all(starts: Sequence[BayStart]) -> None:
         try:
             each.clear()
         except (pytest.UsageError, RigError) as error:
-            raise pytest.UsageError("\n".join(f"{each.name}: {line}" for line in str(error).split("\n"))) from error
+            raise pytest.UsageError(_of_bay(each.name, error)) from error
 
 
 def _consents_for_several(bays: Mapping[str, Sequence[Drive]], given: Collection[Consent]) -> Iterator[str]:
@@ -158,11 +164,10 @@ class FleetRun:
     record: folders.Fleet
     runs: tuple[BayRun, ...]
     #: Remarks for the header, such as shared paths.
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[str, ...]
     #: Why ``fleet.json`` could not be written; empty if it was.
     incomplete: str = ""
-    page: artefacts.PageResult | None = None
-    complaint: str = ""
+    artefacts: list[Artefact] = field(default_factory=list)
 
     @property
     def path(self) -> Path:
@@ -203,9 +208,7 @@ class FleetRun:
             folders.write(self.record)
         except JournalError as error:
             self.incomplete = str(error)
-        if self.runs[0].qualification.settings.page:
-            self.page = artefacts.make_of_fleet(self.path)
-        self.complaint = artefacts.write_fleet_summary(self.path, summarised=bool(self.page and not self.page.failed))
+        self.artefacts = artefacts.write_of_fleet(self.path, page=self.runs[0].qualification.settings.page)
         return not self.incomplete
 
     def write_summary(self, reporter: pytest.TerminalReporter, recorders: Sequence[Recorder]) -> None:
@@ -218,10 +221,7 @@ class FleetRun:
         reporter.write_sep("=", f"{len(recorders)} bays")
         for line in artefacts.side_by_side(self.path, columns(reporter)):
             summary.write_line(reporter, line)
-        if self.page:
-            summary.write_line(reporter, f"{self.page}", yellow=bool(self.page.failed))
-        if self.complaint:
-            summary.write_line(reporter, self.complaint, yellow=True)
+        artefacts.tell(reporter, self.artefacts)
         summary.write_line(reporter, f"run folder: {self.path}")
         if self.incomplete:
             summary.write_line(reporter, f"the run folder is not complete: {self.incomplete}", red=True)
@@ -307,10 +307,10 @@ def begin(config: pytest.Config, settings: Settings) -> FleetRun:
                 _close_early(record, past, pytest.ExitCode.USAGE_ERROR)
             if not is_refusal:
                 raise
-            raise error if isinstance(error, pytest.UsageError) else pytest.UsageError(str(error)) from error
+            raise pytest.UsageError(str(error)) from error
         for each in starts:
-            if each.channel:  # workers open their own connections; these would stay for days
-                each.channel.close()
+            if each.opened:  # workers open their own connections; these would stay for days
+                each.opened.channel.close()
         stack.pop_all()
     return FleetRun(record, tuple(each.run for each in starts if each.run), remarks)
 

@@ -2,8 +2,7 @@
 
 A worker serves one bay, from its first test to its last, in the order of its plan; then its process ends, and a new
 process takes the next bay. A second worker on a machine would falsify the measurements, and a worker keeps state of its
-bay. No test runs twice: the remaining tests of a worker that died are lost. The module does not import xdist;
-``WorkerNode`` declares what it needs of it.
+bay. No test runs twice: the remaining tests of a worker that died are lost. The module imports xdist only for types.
 """
 
 from __future__ import annotations
@@ -12,20 +11,15 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xdist.workermanage import WorkerController
 
 #: xdist's error of an interrupted worker, which ends the run.
 INTERRUPTED = "keyboard-interrupt"
 #: The exit status of such a worker.
 INTERRUPTED_STATUS = 2
-
-
-class WorkerNode(Protocol):
-    """A worker, as xdist's controller has it."""
-
-    def send_runtest_some(self, indices: Sequence[int]) -> None: ...
-    def send_steal(self, indices: Sequence[int]) -> None: ...
-    def shutdown(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -56,27 +50,27 @@ class BayScheduler:
     def __init__(
         self,
         bays: Sequence[str],
-        lost: Callable[[WorkerNode, str, Sequence[str], str], None],
-        next_worker: Callable[[WorkerNode], object],
+        lost: Callable[[WorkerController, str, Sequence[str], str], None],
+        next_worker: Callable[[WorkerController], object],
         served: Callable[[str], None],
         counted: Callable[[int], None],
     ) -> None:
         self._waiting = deque(bays)
         self._lost, self._next_worker, self._served, self._counted = lost, next_worker, served, counted
         #: By worker that is starting or running; None: no bay is left for it.
-        self._assignments: dict[WorkerNode, BayAssignment | None] = {}
+        self._assignments: dict[WorkerController, BayAssignment | None] = {}
         #: Workers that xdist has added.
-        self._ready: list[WorkerNode] = []
+        self._ready: list[WorkerController] = []
         self._tests = 0
         self._is_stopped = False
 
-    def take(self, node: WorkerNode) -> str | None:
+    def take(self, node: WorkerController) -> str | None:
         """Assign a bay to a worker that is about to start; None: no bay is left, and the worker ends."""
         bay = self._waiting.popleft() if self._waiting else None
         self._assignments[node] = None if bay is None else BayAssignment(bay)
         return bay
 
-    def down(self, node: WorkerNode, error: object) -> None:
+    def down(self, node: WorkerController, error: object) -> None:
         """Handle the end of a worker with ``error``; called before ``remove_node``."""
         assignment = self._assignments.get(node)
         if assignment is None or not error or assignment.is_over:
@@ -91,7 +85,7 @@ class BayScheduler:
         elif rest:
             self._lost(node, assignment.bay, [assignment.tests[index] for index in rest[1:]], assignment.tests[rest[0]])
 
-    def ended(self, node: WorkerNode) -> None:
+    def ended(self, node: WorkerController) -> None:
         """Handle the end of a worker without an error before its last test: the rest is lost. Called as ``down``."""
         assignment = self._assignments.get(node)
         if assignment is None or assignment.is_over:
@@ -121,7 +115,7 @@ class BayScheduler:
     # xdist's interface of a scheduler.
 
     @property
-    def nodes(self) -> list[WorkerNode]:
+    def nodes(self) -> list[WorkerController]:
         return list(self._ready)
 
     @property
@@ -139,12 +133,12 @@ class BayScheduler:
         """True if all tests have been sent; workers run those to the end."""
         return not self._waiting and all(assignment.is_sent for assignment in self._assignments.values() if assignment)
 
-    def add_node(self, node: WorkerNode) -> None:
+    def add_node(self, node: WorkerController) -> None:
         self._ready.append(node)
         if self._assignments.get(node) is None:
             node.shutdown()
 
-    def add_node_collection(self, node: WorkerNode, collection: Sequence[str]) -> None:
+    def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
         if assignment := self._assignments.get(node):
             assignment.tests, assignment.pending = tuple(collection), deque(range(len(collection)))
             self._tests += len(collection)
@@ -161,20 +155,20 @@ class BayScheduler:
                         node.send_runtest_some(list(assignment.pending))
                 node.shutdown()
 
-    def mark_test_complete(self, node: WorkerNode, item_index: int, duration: float = 0) -> None:
+    def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
         if assignment := self._assignments.get(node):
             assignment.pending.remove(item_index)
 
     def mark_test_pending(self, item: str) -> None:
         raise NotImplementedError("no test runs twice")
 
-    def remove_pending_tests_from_node(self, node: WorkerNode, indices: Sequence[int]) -> None:
+    def remove_pending_tests_from_node(self, node: WorkerController, indices: Sequence[int]) -> None:
         """Forget the tests that a worker returns after ``stop``."""
         if assignment := self._assignments.get(node):
             for index in indices:
                 assignment.pending.remove(index)
 
-    def remove_node(self, node: WorkerNode) -> str | None:
+    def remove_node(self, node: WorkerController) -> str | None:
         """Return the test in which the worker died, or None; replace a worker that has served its bay.
 
         Raises ``KeyError`` if the worker was never ready, as xdist expects.

@@ -9,7 +9,7 @@ import pytest
 from pytest_ssdqual.plugin.fleet import xdist
 from pytest_ssdqual.plugin.plan import marks
 from pytest_ssdqual.plugin.session.state import BayRun
-from pytest_ssdqual.plugin.stash import QUALIFICATION
+from pytest_ssdqual.plugin.stash import RUN
 from pytest_ssdqual.rig.machine.machine import MachineLost
 
 
@@ -46,7 +46,7 @@ class BayWorker(Worker):
     @staticmethod
     def ssd_bay(pytestconfig: pytest.Config) -> str:
         """The name of the bay that the test runs on."""
-        return pytestconfig.stash[QUALIFICATION].name
+        return pytestconfig.stash[RUN].qualification.name
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:

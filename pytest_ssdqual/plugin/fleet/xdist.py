@@ -20,7 +20,6 @@ from pytest_ssdqual.qual import safe_text
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
-    from pytest_ssdqual.plugin.fleet.scheduler import WorkerNode
     from pytest_ssdqual.plugin.session.state import BayRun
 
 #: Key in ``workerinput``, and in ``workeroutput``.
@@ -121,7 +120,7 @@ class IdleWorker:
 
 @dataclass(eq=False)
 class MissingWorker:
-    """Stands in reports for a worker that never started."""
+    """Stands in reports for a worker that never started; pytest requires that it is hashable."""
 
     workerinput: dict[str, Any]
     gateway: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(id="none"))
@@ -213,12 +212,12 @@ class FleetController:
         """True after -x, --maxfail, or the interrupt of a worker."""
         return bool(self._session.shouldstop)
 
-    def _internal_error(self, node: WorkerNode, formatted_error: str) -> None:
+    def _internal_error(self, node: WorkerController, formatted_error: str) -> None:
         """Replaces ``DSession.worker_internal_error``, which ends the run of all bays. The worker ends in order."""
         self._session.report_line(safe_text.lines(f"INTERNALERROR> {formatted_error}", LONGEST))
         self._why[node] = last_line(formatted_error) or "an internal error"
 
-    def _lost(self, node: WorkerNode, bay: str, tests: Sequence[str], during: str) -> None:
+    def _lost(self, node: WorkerController, bay: str, tests: Sequence[str], during: str) -> None:
         """Report each test that the worker will not run as an error, once."""
         where = f"the bay {bay}" if bay else "the bay"
         if why := self._why.get(node):

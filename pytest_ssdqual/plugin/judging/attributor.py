@@ -37,6 +37,15 @@ class PredictedArray:
     curves: tuple[MemberCurve, ...]
     read_fraction: float
 
+    @property
+    def depth(self) -> float:
+        """I/Os outstanding at the busiest member, at least one."""
+        return max(1.0, max(each.depth for each in self.prediction.members))
+
+    def by(self, curves: Sequence[MemberCurve]) -> Prediction:
+        """Predict the same array of members with these curves."""
+        return prediction.predict(self.prediction.geometry, self.read_fraction, self.prediction.outstanding, curves)
+
 
 @dataclass(slots=True)
 class Attributor:
@@ -104,7 +113,7 @@ class Attributor:
         collected = shortfall.of_run(run, estimate, needed, found.prediction, found.curves, together)
         if (collected.efficiency or 0) < attribution.EXACTLY:
             # Devices that need no time: what is left is md's and the host's.
-            ceiling = self.campaign().ceiling(measured.geometry, measured.workload, 0)
+            ceiling = self.campaign().ceiling(measured.geometry, measured.workload)
             collected = replace(collected, ceiling=ceiling)
         if point.latency:
             collected = replace(collected, latency=_latency(point.latency, found))
@@ -131,8 +140,7 @@ class Attributor:
             raise NotApplicable(found)
         if not factors:
             return found.prediction
-        curves = [curve.times(factors.get(curve.drive, 1.0)) for curve in found.curves]
-        return prediction.predict(geometry, found.read_fraction, found.prediction.outstanding, curves)
+        return found.by([curve.times(factors.get(curve.drive, 1.0)) for curve in found.curves])
 
     def _of(self, measured: Measured) -> PredictedArray | str:
         """Return the prediction, or the reason why there is none."""
@@ -192,19 +200,15 @@ def _one_drive(found: PredictedArray, workload: Workload) -> Estimate | None:
 
 def _replaced(found: PredictedArray, drives: Collection[str]) -> Prediction:
     """Predict the array with the named drives replaced by median ones."""
-    depth = max(1.0, max(each.depth for each in found.prediction.members))
-    curves = prediction.with_median(found.curves, drives, depth)
-    return prediction.predict(found.prediction.geometry, found.read_fraction, found.prediction.outstanding, curves)
+    return found.by(prediction.with_median(found.curves, drives, found.depth))
 
 
 def _even(found: PredictedArray, every: Sequence[MemberCurve]) -> Prediction:
     """Predict the array with every member like the median of all drives, at the array's own mix."""
-    depth = max(1.0, max(each.depth for each in found.prediction.members))
     mix = found.curves[0].read_fraction
-    ordered = sorted((each for each in every if each.read_fraction == mix), key=lambda each: each.iops(depth))
+    ordered = sorted((each for each in every if each.read_fraction == mix), key=lambda each: each.iops(found.depth))
     usual = ordered[len(ordered) // 2]
-    curves = [replace(usual, drive=each.drive) for each in found.curves]
-    return prediction.predict(found.prediction.geometry, found.read_fraction, found.prediction.outstanding, curves)
+    return found.by([replace(usual, drive=each.drive) for each in found.curves])
 
 
 def _typical(measured: Measured) -> Run:

@@ -15,11 +15,13 @@ from pytest_ssdqual.plugin.judging.siblings import Siblings
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.raid.member_curve import physical_read_fraction
 from pytest_ssdqual.qual.spec.claims import Claim, Limit
 from pytest_ssdqual.qual.spec.datasheet import Anchor, ChainedPromise
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import CannotJudge
 from pytest_ssdqual.qual.units import Unit, format_value
+from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
 from pytest_ssdqual.qual.verdict.verdict import Outcome, judge_all
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine.machine import RigError
@@ -35,7 +37,7 @@ class ChainedLimit:
     limit: Limit
     reference: str
     #: Why it is not known whether the drives meet their sheet; an array that keeps the limit is no pass then.
-    doubt: str = ""
+    doubt: str
 
 
 @frozen
@@ -78,6 +80,8 @@ class Chain:
     spec: Spec
     attributor: Attributor
     siblings: Siblings
+    #: The claims among which an anchor's own test is judged: a drive that is undecided there raises no limit here.
+    family: ErrorControl
     _known: dict[tuple[Geometry, Workload, tuple[str, ...]], ChainedLimit] = field(default_factory=dict)
 
     def limit(
@@ -117,7 +121,8 @@ class Chain:
         self, promise: ChainedPromise, geometry: Geometry, workload: Workload, members: Sequence[str]
     ) -> ChainedLimit:
         anchored = self._anchored(promise, members)
-        factors = _factors(anchored.missed)
+        reads = physical_read_fraction(geometry, workload)
+        factors = _factors(anchored.missed, promise.anchors, reads)
         predicted = self.attributor.faster(geometry, workload, members, factors).iops.value
         what = f"{format_value(predicted, Unit.IOPS)} that {anchored.reference(promise.sheet)}"
         share = f"{promise.percent:g} % of the {what}"
@@ -141,15 +146,22 @@ class Chain:
     def _judge(
         self, anchor: Anchor, measured: Measured, promise: ChainedPromise, members: Sequence[str], anchored: Anchored
     ) -> None:
-        """Add the members whose whole interval is below the anchor's limit, side by side and alone."""
+        """Add the members that miss the anchor as its own test would say, side by side and alone.
+
+        A member of which that is not certain is none that is known to meet its sheet, either.
+        """
         claim, published = Claim.STEADY_IOPS, anchor.published.value
         limit = self.spec.limit(claim, measured.geometry, anchor.workload)
         limit = limit or _limit(published, promise.percent, promise.place)
-        verdicts = [each for each in judge_all(claim, measured, limit) if each.subject.drive in members]
+        of_all = judge_all(claim, measured, limit, family=self.family)
+        verdicts = [each for each in of_all if each.subject.drive in members]
         alone = self.attributor.campaign().alone(anchor.workload)
         suffices = {each.drive for each in alone.measurements if _reaches(each, limit)} if alone else set()
-        below = [each for each in verdicts if each.outcome is Outcome.FAIL and each.subject.drive not in suffices]
+        doubtful = [each for each in verdicts if not each and each.subject.drive not in suffices]
+        below = [each for each in doubtful if each.outcome is Outcome.FAIL]
         if not below:
+            if doubtful:
+                anchored.doubts.append(f"their maximum {anchor.workload} is undecided")
             return
         cause = self.siblings.cause(verdicts, measured)
         if cause and cause.culprit.acquits_drives:
@@ -171,9 +183,20 @@ def _limit(iops: float, percent: float, source: str) -> Limit:
     return Limit(claim.direction, iops * percent / 100, claim.unit, source)
 
 
-def _factors(missed: Sequence[MissedAnchor]) -> Mapping[str, float]:
-    """Return by how much each drive would have to be faster to do all that is published."""
+def _factors(missed: Sequence[MissedAnchor], anchors: Sequence[Anchor], reads: float) -> Mapping[str, float]:
+    """Return by how much each drive would have to be faster at this share of reads to do all that is published.
+
+    One that misses the published writes only is slower in its writes only.
+    """
+    usual = {anchor: _time(anchor, reads) for anchor in anchors}
     factors: dict[str, float] = {}
-    for each in missed:
-        factors[each.drive] = max(factors.get(each.drive, 1.0), 1 / max(each.share, LEAST_SHARE))
+    for drive in dict.fromkeys(each.drive for each in missed):
+        shares = {each.anchor: max(each.share, LEAST_SHARE) for each in missed if each.drive == drive}
+        own = sum(seconds / shares.get(anchor, 1.0) for anchor, seconds in usual.items())
+        factors[drive] = own / sum(usual.values())
     return factors
+
+
+def _time(anchor: Anchor, reads: float) -> float:
+    """Return the seconds that a drive needs for its I/Os of this kind, of one I/O of the mix."""
+    return (reads if anchor.workload.read_fraction else 1 - reads) / anchor.published.value

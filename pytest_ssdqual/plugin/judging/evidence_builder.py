@@ -35,8 +35,8 @@ _ABOUT = {Scope.PREDICTED: About.RUN}
 class EvidenceBuilder:
     """Builds the evidence of one test; its fields are what all evidence of the test shares."""
 
+    #: Name of the protocol, for sentences.
     protocol: str
-    acceptance: bool
     #: The data sheet whose published values stand beside the measured ones.
     beside: Spec
     #: The spec with the allowed rate of rare events; None: no such rate.
@@ -52,7 +52,7 @@ class EvidenceBuilder:
 
     def of_verdicts(self, judged: Judgeable, verdicts: Sequence[Verdict], verdict: Verdict) -> Evidence:
         """Return the evidence of a verdict; on drives side by side ``verdict`` is the reported one."""
-        found = evidence.of_verdict(verdict, protocol=self.protocol, acceptance=self.acceptance)
+        found = evidence.of_verdict(verdict)
         alone = [_part(each) for each in verdicts if each.subject.drive]
         whole = self._whole(found, judged, alone, verdict.subject.drive, in_percent=verdict.reference is not None)
         if len({each.limit.bound for each in verdicts}) > 1:
@@ -70,7 +70,7 @@ class EvidenceBuilder:
 
     def of_lot(self, judged: Judgeable, verdict: LotVerdict) -> Evidence:
         """Return the evidence of a lot, with the plan and each drive of the sample."""
-        found = evidence.of_verdict(verdict, protocol=self.protocol, acceptance=self.acceptance)
+        found = evidence.of_verdict(verdict)
         return replace(
             found,
             about=About.LOT,
@@ -87,9 +87,8 @@ class EvidenceBuilder:
         subject, estimate = worst(claim, found)
         at = [each for each, _ in found].index(subject)
         seen = evidence.of_observation(
-            claim, subject, estimate, protocol=self.protocol, acceptance=self.acceptance,
-            wider=multiplicity.of(lambda share: self.estimates(claim, judged, share)[at][1]),
-        )  # fmt: skip
+            claim, subject, estimate, wider=multiplicity.of(lambda share: self.estimates(claim, judged, share)[at][1])
+        )
         alone = [Part(each.drive, _value(one), Finding.OBSERVED) for each, one in found if each.drive]
         return self._whole(seen, judged, alone, subject.drive)
 

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_ssdqual.plugin.plan import applicability, marks, order
 from pytest_ssdqual.plugin.session.resume import ResumedRun
-from pytest_ssdqual.plugin.stash import QUALIFICATION, keep_evidence
+from pytest_ssdqual.plugin.stash import RUN, keep_evidence
 from pytest_ssdqual.qual.inspection.record import LONGEST_SELF_TEST_S, SelfTest
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.spec import Spec
@@ -59,7 +59,7 @@ def judge(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHealth:
 
     Skips the test if the health of a drive is not read, and there is no finding about another one.
     """
-    setup, run = campaign.setup, request.config.stash[QUALIFICATION]
+    setup, run = campaign.setup, request.config.stash[RUN].qualification
     drives = setup.held.drives
     found = DrivesHealth(failed.findings(setup.machine, drives, setup.failures))
     unread = [drive.name for drive in drives if drive.name not in found.findings]
@@ -73,13 +73,13 @@ def judge(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHealth:
     ]
     evidence = health.of_drives(
         str(Geometry(RaidLevel.DRIVE, len(found.findings))), found.findings, repr(found),
-        spec=run.spec.key, protocol=run.protocol.name, acceptance=run.acceptance,
+        spec=run.spec.key,
         remarks=[
             *(f"{serial}: {sentence}" for serial, (sentence, is_defect) in repaired if not is_defect),
             *(f"{drive.name}: {worn}" for drive in drives if (worn := _endurance(drive, setup.failures, run.spec))),
         ],
     )  # fmt: skip
-    keep_evidence(request, evidence)
+    keep_evidence(request.node, evidence)
     return found
 
 
@@ -103,7 +103,7 @@ def self_test_of(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHe
     ``InvalidMeasurement`` if none failed, and the result of one is unknown; ``RigError`` as of
     ``HeldDrives.require_same``.
     """
-    setup, run = campaign.setup, request.config.stash[QUALIFICATION]
+    setup, run = campaign.setup, request.config.stash[RUN].qualification
     drives = [drive for drive in setup.held.drives if drive.name not in setup.failures.failed]
     if not drives:
         applicability.skip("no self-test: all drives have failed")
@@ -131,10 +131,10 @@ def self_test_of(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHe
         raise InvalidMeasurement("; ".join(remarks))
     evidence = health.counted(
         health.SELF_TEST, str(Geometry(RaidLevel.DRIVE, len(findings))), health.RUN, findings,
-        sentence=repr(judged), remarks=tuple(remarks), protocol=run.protocol.name, acceptance=run.acceptance,
+        sentence=repr(judged), remarks=tuple(remarks),
         source="a drive passes its own self-test (docs/integrity.md)",
     )  # fmt: skip
-    keep_evidence(request, evidence)
+    keep_evidence(request.node, evidence)
     return judged
 
 

@@ -22,7 +22,6 @@ from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.evidence.inspection import of_inspection
 from pytest_ssdqual.rig.health import inspection as reader
-from pytest_ssdqual.rig.machine.machine import RigError
 
 
 @frozen
@@ -35,23 +34,16 @@ class InspectedBay:
 
 def inspect(run: BayRun) -> InspectedBay:
     """Read all drives, without a lease, and record what was read; ``RigError`` if the machine does not answer."""
-    found = run.qualification
-    journal = found.journal
-    if journal is None:
-        raise RigError("a run with --collect-only inspects nothing")
+    drives = run.qualification.bay.drives
     with ExitStack() as stack:
-        channel = run.channel
-        if channel is None:
-            channel = found.bay.connect(journal.transcribe(found.bay.machine))
-            stack.callback(channel.close)
-        read = reader.read(channel, found.bay.drives)
+        read = reader.read(run.connected(stack), drives)
     raw = []
-    for drive in found.bay.drives:
+    for drive in drives:
         record, answer = read[drive.path]
         name = f"{drive.name}-inspection.json"
-        raw.append(journal.keep(name, answer.encode("utf-8", "backslashreplace"), folder="health"))
-        journal.note("inspected", drive=drive.identity, found=plain(record), raw=raw[-1])
-    return InspectedBay(tuple(read[drive.path][0] for drive in found.bay.drives), tuple(raw))
+        raw.append(run.journal.keep(name, answer.encode("utf-8", "backslashreplace"), folder="health"))
+        run.journal.note("inspected", drive=drive.identity, found=plain(record), raw=raw[-1])
+    return InspectedBay(tuple(read[drive.path][0] for drive in drives), tuple(raw))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -91,11 +83,7 @@ class Inspection:
         verdict = self._judge(check)
         if verdict.answer is Answer.ABSENT:
             applicability.skip(verdict.sentence)
-        evidence = of_inspection(
-            verdict, source=f"table inspection of {found.spec.key}", protocol=found.protocol.name,
-            acceptance=found.acceptance, raw=self.bay.raw,
-        )  # fmt: skip
-        self.keep(evidence)
+        self.keep(of_inspection(verdict, source=f"table inspection of {found.spec.key}", raw=self.bay.raw))
         if verdict.answer is Answer.UNLIMITED:
             pytest.skip(f"{found.spec.name} has no limit: {verdict.sentence}")
         if verdict.answer is Answer.UNKNOWN:

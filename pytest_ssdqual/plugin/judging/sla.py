@@ -9,17 +9,19 @@ from typing import NoReturn
 
 import pytest
 
-from pytest_ssdqual.plugin.judging import left_out, own_results
+from pytest_ssdqual.plugin.judging import left_out
 from pytest_ssdqual.plugin.judging.attributor import Attributor
 from pytest_ssdqual.plugin.judging.chain import Chain, ChainedLimit
 from pytest_ssdqual.plugin.judging.evidence_builder import EvidenceBuilder, worst
 from pytest_ssdqual.plugin.judging.siblings import Siblings
-from pytest_ssdqual.plugin.plan import applicability, marks
+from pytest_ssdqual.plugin.plan import applicability, marks, needs
+from pytest_ssdqual.plugin.plan.needs import SubjectOfTest
 from pytest_ssdqual.plugin.stash import RUN, keep_evidence
 from pytest_ssdqual.qual.explore.search import WorkloadSearch
 from pytest_ssdqual.qual.measured.judgeable import Judgeable, LeftOutDrive, Subject, describe_left_out
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.sweep import PredictedRun, Sweep
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec as specs
 from pytest_ssdqual.qual.spec.claims import OF_ARRAYS, OF_GROWTH, Claim, Direction, Limit, Scope
@@ -33,11 +35,9 @@ from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict import ratio as comparison
 from pytest_ssdqual.qual.verdict import verdict as verdicts
 from pytest_ssdqual.qual.verdict.verdict import BaselineReference, Outcome, Verdict
-from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.compare.baseline import Baseline, Missing
 from pytest_ssdqual.report.evidence.evidence import Evidence
-from pytest_ssdqual.rig.campaign.campaign import Campaign
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
 Measure = Callable[[Geometry, Workload], Measured]
@@ -79,38 +79,35 @@ class Sla:
     @classmethod
     def of(cls, request: pytest.FixtureRequest) -> Sla:
         """Return the judge of the test that requests the fixture."""
-        run, parameters = request.config.stash[RUN], marks.parameters(request.node)
-        found = run.qualification
-        loop, sheet = parameters.get("_ssd_rounds_definition"), marks.published(request.node)
-        rounds = loop if isinstance(loop, Rounds) else None
+        run, about = request.config.stash[RUN], needs.subject(request.node)
+        found, rounds, sheet = run.qualification, about.rounds, marks.published(request.node)
 
         def reference(geometry: Geometry, workload: Workload) -> Measured:
             """Measure the reference of a promise: a cell of the test's own rounds, if they have it."""
-            campaign: Campaign = request.getfixturevalue("_ssd_campaign")
+            campaign = run.begun_campaign()
             if rounds and workload in rounds.measured:
                 return campaign.cell(geometry, rounds, workload)
             return campaign.measure(geometry, workload)
 
         builder = EvidenceBuilder(
             protocol=found.protocol.name,
-            acceptance=found.acceptance,
             beside=specs.load(sheet) if sheet else found.spec,
             promised=found.spec,
             rule=found.protocol.verdict,
             family=run.family,
-            group=str(rounds or parameters.get("ssd_workload_set", "")),
+            group=str(rounds or about.series or ""),
             loop=(lambda: request.getfixturevalue("ssd_rounds")) if rounds else None,
         )
         return cls(
             found.spec, found.settings.inconclusive, builder,
-            partial(keep_evidence, request), reference, found.baseline,
+            partial(keep_evidence, request.node), reference, found.baseline,
             marks.promised(request.node),
-            run.attributor(lambda: request.getfixturevalue("_ssd_campaign")),
-            Siblings(lambda: request.getfixturevalue("_ssd_campaign")),
+            run.attributor,
+            Siblings(run.begun_campaign),
             lambda judged: left_out.find(judged, found.bay.drives, run.failures, run.failed_in),
             run.budget.why if run.budget else lambda judged: "",
-            partial(own_results.objection, parameters),
-            run.chain(lambda: request.getfixturevalue("_ssd_campaign")),
+            partial(_not_its_own, about),
+            run.chain,
         )  # fmt: skip
 
     def judge(self, what: str | Judgeable, judged: Judgeable | None = None, /) -> Verdict:
@@ -370,6 +367,29 @@ class Sla:
         subject, estimate = worst(claim, found)
         by = f" by drive {subject.drive}" if subject.drive else ""
         pytest.skip(f"measured {estimate}{by}; {why}")
+
+
+def _not_its_own(about: SubjectOfTest, judged: Subject) -> str:
+    """Return why a test may not judge this, which its own fixtures have not measured; empty if it may.
+
+    A result that a test keeps for another one would be judged twice, and the other's own never, with two verdicts.
+    """
+    cells = about.rounds.measured if about.rounds else ()
+    pairs = (
+        (list(map(_at_rest, about.geometries)), list(map(_at_rest, judged.geometries))),
+        (about.workloads or cells, judged.workloads),
+    )
+    for own, found in pairs:
+        foreign = [each for each in found if each not in own]
+        if own and foreign:
+            judged_and_own = f"the test judges a result of {named(foreign, 1)}, but its parameter is {named(own, 3)}"
+            return f"{judged_and_own}: judge what its own fixtures measured"
+    return ""
+
+
+def _at_rest(geometry: Geometry) -> Geometry:
+    """The load during a rebuild is that of the same array."""
+    return replace(geometry, rebuilding=False)
 
 
 def _in_doubt(verdict: Verdict, doubt: str) -> Verdict:

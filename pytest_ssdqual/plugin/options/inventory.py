@@ -11,7 +11,6 @@ from dataclasses import field, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated
 
 import pytest
@@ -54,23 +53,14 @@ class BayRequest:
     #: Replace ``--ssd-smart-type``.
     smart_types: tuple[SmartType, ...] = ()
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "labels", MappingProxyType(dict(self.labels)))
-        object.__setattr__(self, "slots", MappingProxyType(dict(self.slots)))
-
 
 class InventoryDocument(Strict):
     bay: Annotated[list[BayTable], Field(max_length=MOST_BAYS)]
 
 
+@usage_error(toml.DocumentError, of="--ssd-bays")
 def load(path: Path) -> tuple[BayRequest, ...]:
     """Read the bays of a file; raise ``pytest.UsageError`` with all errors."""
-    with usage_error(toml.DocumentError, of="--ssd-bays"):
-        return read(path)
-
-
-def read(path: Path) -> tuple[BayRequest, ...]:
-    """Read the bays of a file; raise ``DocumentError`` with all errors."""
     if path.exists() and not path.is_file():
         raise toml.DocumentError(path.name, ["is not a regular file; a run reads its inventory more than once"])
     written = toml.text(path, "")

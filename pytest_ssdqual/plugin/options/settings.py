@@ -79,34 +79,34 @@ class Settings:
     #: The only history that integrity tests run; None: they search.
     replay: StepSequence | None
     #: The baseline run: as ``resume``, or the beginning of its name.
-    baseline: str | None = None
+    baseline: str | None
     #: The trace of replays.
-    trace: Trace | None = None
+    trace: Trace | None
     #: File for Prometheus metrics; None: none.
-    openmetrics: Path | None = None
+    openmetrics: Path | None
     #: One of ``values.SHARED_PATH``.
-    shared_path: str = "auto"
+    shared_path: str
+    #: Number of drives that each bay must have: of the option, and of the configuration file.
+    expect: int | None
+    expect_default: int | None
+    #: Nothing is written to the drives: neither consent nor a lease is needed.
+    read_only: bool
+    #: The spec may be for other drives.
+    force_spec: bool
+    #: The drives may differ in model and firmware.
+    mixed: bool
+    #: Claims that must be judged; None: each claim that the selected tests declare.
+    required_claims: tuple[str, ...] | None
+    #: Seconds that the whole run may take; None: as long as it takes.
+    budget_s: float | None
+    #: Tests without a limit are measured, too.
+    measure_unpromised: bool
+    #: Types of drives for smartctl, unless a bay has its own.
+    smart_types: tuple[SmartType, ...]
+    #: Commands that cut and restore the power of drives; None: their power is not cut.
+    power: PowerCommands | None
     #: These settings belong to one bay of several.
     is_of_several: bool = False
-    #: Number of drives that each bay must have: of the option, and of the configuration file.
-    expect: int | None = None
-    expect_default: int | None = None
-    #: Nothing is written to the drives: neither consent nor a lease is needed.
-    read_only: bool = False
-    #: The spec may be for other drives.
-    force_spec: bool = False
-    #: The drives may differ in model and firmware.
-    mixed: bool = False
-    #: Claims that must be judged; None: each claim that the selected tests declare.
-    required_claims: tuple[str, ...] | None = None
-    #: Seconds that the whole run may take; None: as long as it takes.
-    budget_s: float | None = None
-    #: Tests without a limit are measured, too.
-    measure_unpromised: bool = False
-    #: Types of drives for smartctl, unless a bay has its own.
-    smart_types: tuple[SmartType, ...] = ()
-    #: Commands that cut and restore the power of drives; None: their power is not cut.
-    power: PowerCommands | None = None
 
     def of(self, bay: BayRequest) -> Settings:
         """Return the settings of one bay."""
@@ -124,8 +124,8 @@ class Settings:
         return "error" if acceptance else "warn"
 
 
-def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings | None:
-    """Return the settings, or None in a run without drives; raise ``pytest.UsageError`` for a wrong value.
+def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings:
+    """Return the settings; raise ``pytest.UsageError`` for a wrong value, and without drives.
 
     ``bays`` replaces the bays of the command line.
     """
@@ -138,7 +138,9 @@ def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings |
         for name in NEED_DEVICES:
             if config.getoption(name):
                 raise pytest.UsageError(f"{_option(name)} needs drives: add --ssd-devices or --ssd-bays")
-        return None
+        raise pytest.UsageError(
+            "name the drives: ssdqual doctor --devices=WHERE, or pytest --ssd-doctor with --ssd-devices or --ssd-bays"
+        )
     # Fixtures would prepare and measure the drives, and no test would judge them.
     if config.option.setuponly and not config.option.collectonly:
         raise pytest.UsageError(
@@ -168,7 +170,7 @@ def _of(config: pytest.Config, bays: tuple[BayRequest, ...]) -> Settings:
         reconnect_s=values.reconnect_s(config.getoption("ssd_reconnect") or config.getini("ssd_reconnect")),
         budget_s=values.budget_s(values.either(config, "ssd_budget")),
         wait_s=values.duration_s("--ssd-wait", config.getoption("ssd_wait") or "0"),
-        inconclusive=values.inconclusive(config),
+        inconclusive=values.one_of("ssd_inconclusive", config.getini("ssd_inconclusive"), ("error", "skip")),
         required_claims=_required_claims(config),
         junit_properties=values.truth(config, "ssd_junit_properties"),
         members=values.truth(config, "ssd_members"),
@@ -179,7 +181,7 @@ def _of(config: pytest.Config, bays: tuple[BayRequest, ...]) -> Settings:
         baseline=config.getoption("ssd_baseline") or None,
         trace=_trace(config.getoption("ssd_trace")),
         openmetrics=_openmetrics(config),
-        shared_path=values.shared_path(config),
+        shared_path=values.one_of("ssd_shared_path", values.either(config, "ssd_shared_path"), values.SHARED_PATH),
         expect=values.drive_count("--ssd-expect", config.getoption("ssd_expect") or ""),
         expect_default=values.drive_count("ssd_expect", config.getini("ssd_expect")),
         read_only=_read_only(config),

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
@@ -81,19 +81,8 @@ def reconnect_s(text: str) -> float:
     return seconds
 
 
-def inconclusive(config: pytest.Config) -> str:
-    """Return the outcome of a test without a decision: ``error`` or ``skip``."""
-    outcome = str(config.getini("ssd_inconclusive"))
-    if outcome not in ("error", "skip"):
-        raise pytest.UsageError(f"ssd_inconclusive must be error or skip, not {outcome!r}")
-    return outcome
-
-
-def shared_path(config: pytest.Config) -> str:
-    """Return one of ``SHARED_PATH``."""
-    policy = either(config, "ssd_shared_path")
-    if policy not in SHARED_PATH:
-        raise pytest.UsageError(
-            f"ssd_shared_path must be {', '.join(SHARED_PATH[:-1])} or {SHARED_PATH[-1]}, not {policy!r}"
-        )
-    return policy
+def one_of(name: str, value: str, choices: Sequence[str]) -> str:
+    """Return a value that is one of the choices."""
+    if value not in choices:
+        raise pytest.UsageError(f"{name} must be {', '.join(choices[:-1])} or {choices[-1]}, not {value!r}")
+    return value

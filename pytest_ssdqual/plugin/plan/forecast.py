@@ -15,7 +15,7 @@ from pytest_ssdqual.plugin.plan.step_prices import FREE, Prices, StepPrice
 from pytest_ssdqual.qual.progress_events import array_of
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import AS_FOUND
+from pytest_ssdqual.qual.spec.protocol_rules import AS_FOUND, VisitRule
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.terminal.plan import PlannedArray, PrintedPlan
@@ -29,27 +29,6 @@ from pytest_ssdqual.rig.campaign.campaign_plan import (
 #: What flash maps at a time at least, and at most in any drive sold. Drives that map 4 KiB prefer writes of 128 and
 #: 256 KiB, too (PM9D3a, 7450), so what they prefer shows no unit.
 PAGE_BYTES, LARGEST_UNIT_BYTES = 4096, 65536
-
-
-@dataclass(slots=True)
-class CostRow:
-    """Prices of the steps that are one row of the printed plan."""
-
-    workloads: int = 0
-    condition: StepPrice = FREE
-    measure: StepPrice = FREE
-
-    def printed(self, name: str) -> PlannedArray:
-        both = self.condition + self.measure
-        return PlannedArray(
-            geometry=name,
-            workloads=self.workloads,
-            condition_s=self.condition.least.seconds,
-            measure_s=self.measure.least.seconds,
-            bytes_written=int(both.least.bytes_written),
-            most_s=both.most.seconds,
-            most_bytes=int(both.most.bytes_written),
-        )
 
 
 def predict(
@@ -68,7 +47,7 @@ def predict(
     priced = PricedPlan.of(CampaignPlan.of(steps, protocol), prices)
     visits = protocol.visits if priced.has_visits else None
     return PrintedPlan(
-        tuple(row.printed(name) for name, row in priced.rows.items()),
+        tuple(priced.rows.values()),
         drives=drives,
         protocol=protocol.name,
         acceptance=protocol.acceptance,
@@ -109,7 +88,7 @@ class PricedPlan:
 
     plan: CampaignPlan
     prices: Prices
-    rows: dict[str, CostRow] = field(default_factory=dict)
+    rows: dict[str, PlannedArray] = field(default_factory=dict)
     #: Id of each array as often as it is built, the bare drives included, and its begin in seconds.
     starts: list[tuple[str, float]] = field(default_factory=list)
     #: Least time of all until now.
@@ -125,10 +104,10 @@ class PricedPlan:
         for preparations, step in plan.prepared():
             experiment = priced._experiment(step)
             for each in preparations:
-                priced._prepare(each, step)
-            priced._execute(step)
-            if experiment and step == experiment[-1]:
-                priced._visit_again(experiment)
+                priced._charge(step, each.geometry, _name_of(each, step), prepared=prices.of(each))
+            priced._charge(step, step.geometry, _name(step), measured=prices.of(step), workloads=prices.workloads(step))
+            if experiment and step == experiment[-1] and prices.protocol.visits:
+                priced._visit_again(experiment, prices.protocol.visits)
         return priced
 
     @property
@@ -146,60 +125,46 @@ class PricedPlan:
             self._experiments.update(dict.fromkeys(experiment, experiment))
         return self._experiments.get(step, ())
 
-    def _prepare(self, preparation: Preparation, step: CampaignStep) -> None:
-        self._begin(preparation.geometry)
-        row = self._row(_name_of(preparation, step))
-        price = self.prices.of(preparation)
-        row.condition += price
-        self._pass(price, step)
-
-    def _execute(self, step: CampaignStep) -> None:
-        self._begin(step.geometry)
-        row = self._row(_name(step))
-        row.workloads += self.prices.workloads(step)
-        price = self.prices.of(step)
-        row.measure += price
-        self._pass(price, step)
-
-    def _visit_again(self, experiment: Sequence[CampaignStep]) -> None:
+    def _visit_again(self, experiment: Sequence[CampaignStep], rule: VisitRule) -> None:
         """Add the visits after the first one, in which the order of arrays is reversed every other time."""
-        rule = self.prices.protocol.visits
         by_array: dict[Geometry, list[CampaignStep]] = {}
         for step in experiment:
             by_array.setdefault(step.geometry, []).append(step)
-        for number in range(1, len(rule.cells) if rule else 0):
-            is_least = rule is not None and number < rule.before_first_look
+        for number in range(1, len(rule.cells)):
             arrays = list(by_array) if number % 2 == 0 else list(reversed(by_array))
             for geometry in arrays:
-                self._later_visit(by_array[geometry], number, is_least=is_least)
+                self._later_visit(by_array[geometry], rule, number)
 
-    def _later_visit(self, steps: Sequence[CampaignStep], number: int, *, is_least: bool) -> None:
-        first = steps[0]
+    def _later_visit(self, steps: Sequence[CampaignStep], rule: VisitRule, number: int) -> None:
+        first, is_least = steps[0], number < rule.before_first_look
         bare = self.plan.drives or first.geometry
         prepared, measured = (
-            StepPrice.of(cost, is_least=is_least) for cost in self.prices.later_visit(bare, steps, number)
+            StepPrice.of(cost, is_least=is_least) for cost in self.prices.later_visit(bare, steps, rule, number)
         )
-        row = self._row(_name(first))
-        row.condition += prepared
-        row.measure += measured
-        for geometry, price in ((bare, prepared), (first.geometry, measured)):
-            if is_least:
-                self._begin(geometry)
-            self._pass(price, first)
+        self._charge(first, bare, _name(first), prepared=prepared, begins=is_least)
+        self._charge(first, first.geometry, _name(first), measured=measured, begins=is_least)
 
-    def _begin(self, geometry: Geometry) -> None:
-        name = array_of(str(geometry))
-        if name not in [begun for begun, _ in self.starts[-1:]]:
-            self.starts.append((name, self.seconds))
-
-    def _pass(self, price: StepPrice, step: CampaignStep) -> None:
-        """Let the time of a price pass."""
+    def _charge(
+        self, step: CampaignStep, geometry: Geometry, name: str, *,
+        prepared: StepPrice = FREE, measured: StepPrice = FREE, workloads: int = 0, begins: bool = True,
+    ) -> None:  # fmt: skip
+        """Add prices to a row of the plan, and let their time pass; ``begins``: the array is built now."""
+        array = array_of(str(geometry))
+        if begins and array not in [begun for begun, _ in self.starts[-1:]]:
+            self.starts.append((array, self.seconds))
+        row, price = self.rows.get(name, PlannedArray(name)), prepared + measured
+        self.rows[name] = PlannedArray(
+            name,
+            row.workloads + workloads,
+            row.condition_s + prepared.least.seconds,
+            row.measure_s + measured.least.seconds,
+            row.bytes_written + price.least.bytes_written,
+            row.most_s + price.most.seconds,
+            row.most_bytes + price.most.bytes_written,
+        )
         self.seconds += price.least.seconds
         together = step.pattern if self._experiment(step) else step
         self._most_s[together] = self._most_s.get(together, 0.0) + price.most.seconds
-
-    def _row(self, name: str) -> CostRow:
-        return self.rows.setdefault(name, CostRow())
 
 
 def _name_of(preparation: Preparation, step: CampaignStep) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypeVar
@@ -347,6 +347,12 @@ def selected(items: Iterable[pytest.Item]) -> list[pytest.Item]:
     return [item for item in filter(needs_drives, items) if not item.get_closest_marker("skip")]
 
 
+def fixtures(item: pytest.Item) -> Collection[str]:
+    """Return the names of the fixtures of a test."""
+    names: Collection[str] = getattr(item, "fixturenames", ())
+    return names
+
+
 def parameters(item: pytest.Item) -> Mapping[str, object]:
     """Return the parameters of a test, by the name of the fixture."""
     found: Mapping[str, object] = getattr(getattr(item, "callspec", None), "params", {})
@@ -401,7 +407,7 @@ def require_promises(items: Iterable[pytest.Item]) -> None:
     time, or that has the mark and nothing to judge with.
     """
     for item in filter(needs_drives, items):
-        names = set(getattr(item, "fixturenames", ()))
+        names = fixtures(item)
         # A search judges all promises of the spec about the workloads that it draws.
         # A test of published figures has a claim for each figure, and without drives no figures.
         is_exempt = "ssd_explore" in names or item.get_closest_marker("ssd_figures") is not None

@@ -1,11 +1,13 @@
-"""The arrays and measurements that one test needs, and the reasons why these drives cannot provide them.
+"""The steps that one test needs, and the reasons why these drives cannot serve them.
 
 A test that these drives cannot serve is skipped as a whole: a part of a method's workloads is not the method.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import TypeVar
 
 import pytest
 
@@ -17,12 +19,16 @@ from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
-from pytest_ssdqual.rig.campaign.campaign_plan import StepKind
+from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep, StepKind
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.label import HEAD_BYTES
 
+T = TypeVar("T")
+
 #: fio's limit (REAL_MAX_JOBS in its fio.h).
 MOST_JOBS = 4096
+#: Kinds of steps that do something else with a workload than measure it, by the fixture that needs them.
+APART = {"ssd_saturation": StepKind.SATURATION, "ssd_rebuild": StepKind.REBUILD, "ssd_explore": StepKind.SEARCH}
 #: Kinds of steps without a workload, by the fixture that needs them.
 KINDS = {
     "ssd_integrity": StepKind.INTEGRITY,
@@ -34,85 +40,83 @@ KINDS = {
 
 
 @frozen
-class Need:
-    """The measurements that one test needs on each of its arrays."""
+class SubjectOfTest:
+    """What the parameters of a test say that it is about; None for what it has none of."""
 
-    #: One array, or all widths of a sweep; empty if the test touches no drive.
-    geometries: tuple[Geometry, ...] = ()
-    is_sweep: bool = False
-    #: Measured in steady state.
-    measured: tuple[Workload, ...] = ()
-    #: Written from the purged state on.
-    saturated: tuple[Workload, ...] = ()
-    loops: tuple[Rounds, ...] = ()
-    #: Run during a rebuild.
-    rebuilt: tuple[Workload, ...] = ()
-    #: The plain workloads of searches.
-    explored: tuple[Workload, ...] = ()
-    #: What the test does beside measurements of workloads: by its fixture.
-    kind: StepKind | None = None
+    geometry: Geometry | None
+    family: ArrayFamily | None
+    workload: Workload | None
+    series: WorkloadSet | None
+    rounds: Rounds | None
+
+    @property
+    def geometries(self) -> tuple[Geometry, ...]:
+        """One array, or all widths of a sweep."""
+        if self.family:
+            return self.family.geometries
+        return (self.geometry,) if self.geometry else ()
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
-        cells = (each for loop in self.loops for each in (*(each for each, _ in loop.processes), *loop.measured))
-        return tuple(dict.fromkeys((*self.measured, *self.saturated, *cells, *self.rebuilt, *self.explored)))
+        """The workload of the test, and those of its set."""
+        own = (self.workload,) if self.workload else ()
+        return (*own, *(self.series.workloads if self.series else ()))
 
 
-def of(item: pytest.Item) -> Need:
-    """Return the needs of ``item``; empty if it does not use the drives."""
-    names = getattr(item, "fixturenames", ())
+def subject(item: pytest.Item) -> SubjectOfTest:
+    """Return what a test is about."""
+    given = marks.parameters(item)
+
+    def of_kind(name: str, kind: type[T]) -> T | None:
+        value = given.get(name)
+        return value if isinstance(value, kind) else None
+
+    return SubjectOfTest(
+        of_kind("ssd_geometry", Geometry),
+        of_kind("_ssd_widths", ArrayFamily),
+        of_kind("ssd_workload", Workload),
+        of_kind("ssd_workload_set", WorkloadSet),
+        of_kind(marks.ROUNDS, Rounds),
+    )
+
+
+def of(item: pytest.Item) -> tuple[CampaignStep, ...]:
+    """Return the steps that a test needs; none if it does not use the drives."""
+    names = marks.fixtures(item)
     if not needs_drives(item) or "_ssd_campaign" not in names:
-        return Need()
+        return ()
     if "ssd_power_cuts" in names and not item.config.getoption("ssd_power_off"):
-        return Need()  # skipped
-    parameters = marks.parameters(item)
-    geometry, family = parameters.get("ssd_geometry"), parameters.get("_ssd_widths")
-    workload, series = parameters.get("ssd_workload"), parameters.get("ssd_workload_set")
-    loop = parameters.get("_ssd_rounds_definition")
-    geometries = family.geometries if isinstance(family, ArrayFamily) else ()
-    if isinstance(geometry, Geometry):
-        geometries = (geometry,)
-    own = (workload,) if isinstance(workload, Workload) else ()
-    of_series = series.workloads if isinstance(series, WorkloadSet) else ()
-    apart = ("ssd_saturation", "ssd_rebuild", "ssd_explore")
-    saturated, rebuilt, explored = (own if name in names else () for name in apart)
-    measured = () if (saturated or rebuilt or explored) and "ssd_run" not in names else own
-    loops: tuple[Rounds, ...] = ()
-    if isinstance(loop, Rounds):  # single runs and workload sets are cells of the rounds
-        loops = (loop,)
-        measured = of_series = ()
-    return Need(
-        geometries=geometries,
-        is_sweep=isinstance(family, ArrayFamily),
-        measured=(*measured, *of_series),
-        saturated=saturated,
-        loops=loops,
-        rebuilt=rebuilt,
-        explored=explored,
-        kind=next((kind for name, kind in KINDS.items() if name in names), None),
-    )
+        return ()  # skipped
+    about = subject(item)
+    own = (about.workload,) if about.workload else ()
+    kinds = [kind for name, kind in KINDS.items() if name in names]
+    work: list[tuple[StepKind, Workload | Rounds | None]] = [
+        (kind, workload) for name, kind in APART.items() if name in names for workload in own
+    ]
+    is_apart = bool(work or StepKind.INTEGRITY in kinds) and "ssd_run" not in names
+    if about.rounds:  # single runs and workload sets are cells of the rounds
+        work.append((StepKind.LOOP, about.rounds))
+    else:
+        measured = about.workloads[len(own) :] if is_apart else about.workloads
+        work += [(StepKind.MEASURED, workload) for workload in measured]
+    if kinds or not work:
+        work.append((kinds[0] if kinds else StepKind.ARRAY, None))
+    return tuple(CampaignStep(kind, geometry, what) for geometry in about.geometries for kind, what in work)
 
 
-def objections(need: Need, drives: Sequence[Drive]) -> tuple[str, ...]:
-    """Return the reasons why these drives cannot provide the needs, each once; empty if they can."""
-    rated = (each for each in need.workloads if each.rate_iops or each.rate_percent)
-    elsewhere = (
-        f"{each} has a rate, which is possible with the mark ssd_workload and the fixture ssd_run"
-        for each in rated
-        if each.rate_percent or each not in need.measured
-    )
-    return (*dict.fromkeys(elsewhere), *_of_arrays(need, drives))
+def objections(steps: Iterable[CampaignStep], drives: Sequence[Drive]) -> tuple[str, ...]:
+    """Return the reasons why these drives cannot serve the steps, each once; empty if they can."""
+    return tuple(dict.fromkeys(chain.from_iterable(_of_step(step, drives) for step in steps)))
 
 
-def _of_arrays(need: Need, drives: Sequence[Drive]) -> tuple[str, ...]:
-    return tuple(
-        dict.fromkeys(
-            objection
-            for geometry in need.geometries
-            for workload in need.workloads
-            for objection in _objections(geometry, workload, drives[: geometry.width])
-        )
-    )
+def _of_step(step: CampaignStep, drives: Sequence[Drive]) -> Iterator[str]:
+    workloads: Iterable[Workload] = (step.what,) if isinstance(step.what, Workload) else ()
+    if isinstance(step.what, Rounds):
+        workloads = dict.fromkeys((*(workload for workload, _ in step.what.processes), *step.what.measured))
+    for workload in workloads:
+        if workload.rate_percent or (workload.rate_iops and step.kind is not StepKind.MEASURED):
+            yield f"{workload} has a rate, which is possible with the mark ssd_workload and the fixture ssd_run"
+        yield from _objections(step.geometry, workload, drives[: step.geometry.width])
 
 
 def _objections(geometry: Geometry, workload: Workload, members: Sequence[Drive]) -> Iterator[str]:

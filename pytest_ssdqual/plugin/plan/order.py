@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
-from typing import cast
+from itertools import chain
 
 import pytest
 
 from pytest_ssdqual.plugin.plan import marks, needs
-from pytest_ssdqual.plugin.plan.needs import Need
 from pytest_ssdqual.qual.inspection.record import LONGEST_SELF_TEST_S
 from pytest_ssdqual.qual.raid import member_curve
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
@@ -83,21 +82,20 @@ def order(items: list[pytest.Item], *, of_drives: bool = False) -> None:
     Tests without drives keep their order and come first, so that their results do not take days.
     """
     needed = {item: needs.of(item) for item in items}
-    steps = in_order((step for need in needed.values() for step in _steps(need)), of_drives=of_drives)
+    steps = in_order(chain.from_iterable(needed.values()), of_drives=of_drives)
     places = {step: place for place, step in enumerate(steps)}
 
     def key(item: pytest.Item) -> tuple[object, ...]:
-        need = needed[item]
         if not marks.needs_drives(item):
             return (0,)
-        if "ssd_health" in getattr(item, "fixturenames", ()):
+        if "ssd_health" in marks.fixtures(item):
             return (5,)
         if marks.parameters(item).get("ssd_self_test") in LAST_SELF_TESTS:
             return (4,)
-        last = max((places[step] for step in _steps(need)), default=-1)
-        if any(map(_is_search, _steps(need))):
+        last = max((places[step] for step in needed[item]), default=-1)
+        if any(map(_is_search, needed[item])):
             return (3, last)
-        return (2 if need.is_sweep else 1, last)
+        return (2 if needs.subject(item).family else 1, last)
 
     items.sort(key=key)
 
@@ -130,14 +128,8 @@ def needed(items: Iterable[pytest.Item], spec: Spec) -> dict[CampaignStep, None]
     """Return the steps of the tests that are not skipped, and of the workloads that promises compare with, in any
     order.
     """
-    selected = [needs.of(item) for item in items if not item.get_closest_marker("skip")]
-    steps = dict.fromkeys(step for need in selected for step in _steps(need))
+    steps = dict.fromkeys(step for item in items if not item.get_closest_marker("skip") for step in needs.of(item))
     return steps | dict.fromkeys(_references(steps, spec))
-
-
-def steps_of(item: pytest.Item) -> frozenset[CampaignStep]:
-    """Return the steps of one test."""
-    return frozenset(_steps(needs.of(item)))
 
 
 def of_members(steps: Sequence[CampaignStep], protocol: Protocol, spec: Spec, queue_limit: int | None = None) -> Steps:
@@ -148,9 +140,7 @@ def of_members(steps: Sequence[CampaignStep], protocol: Protocol, spec: Spec, qu
     """
     if not protocol.members.window_s:
         return ()
-    predicted = {
-        each.geometry: None for each in steps if each.kind is StepKind.MEASURED and not each.geometry.is_side_by_side
-    }
+    predicted = {each.geometry: None for each in steps if each.measured and not each.geometry.is_side_by_side}
     workloads = {
         member: None
         for each in steps
@@ -168,7 +158,7 @@ def of_members(steps: Sequence[CampaignStep], protocol: Protocol, spec: Spec, qu
     reads = [each for each in workloads if not each.writes]
     deepest = max(reads, key=lambda each: each.qd_per_drive * each.block_bytes, default=None)
     reference = deepest or Workload("randread", next(iter(workloads)).bs, max(each.qd_per_drive for each in workloads))
-    known = {each.what for each in steps if each.kind is StepKind.MEASURED and each.geometry == bare}
+    known = {each.measured for each in steps if each.geometry == bare}
     together = [] if deepest else [CampaignStep(StepKind.MEMBER, bare, reference)]
     anchors = _anchors(steps, spec)
     together += [CampaignStep(StepKind.MEMBER, bare, each) for each in anchors if each not in workloads]
@@ -190,8 +180,7 @@ def _loads_alone(reference: Workload, anchors: Iterable[Workload]) -> tuple[Work
 
 def _anchors(steps: Iterable[CampaignStep], spec: Spec) -> dict[Workload, None]:
     """Return the workloads of the published figures that chained promises of arrays rest on."""
-    of_arrays = (step for step in steps if step.kind is StepKind.MEASURED and isinstance(step.what, Workload))
-    chained = (spec.chained(Claim.STEADY_IOPS, step.geometry, cast(Workload, step.what)) for step in of_arrays)
+    chained = (spec.chained(Claim.STEADY_IOPS, step.geometry, step.measured) for step in steps if step.measured)
     return {anchor.workload: None for promise in chained if promise for anchor in promise.anchors}
 
 
@@ -221,34 +210,16 @@ def _is_search(step: CampaignStep) -> bool:
     return STAGES[step.kind] >= Stage.SEARCH
 
 
-def _steps(need: Need) -> Iterator[CampaignStep]:
-    """Yield the steps of one test, in any order."""
-    for geometry in need.geometries:
-        of_kinds = (
-            (StepKind.SATURATION, need.saturated),
-            (StepKind.LOOP, need.loops),
-            (StepKind.REBUILD, need.rebuilt),
-            (StepKind.SEARCH, need.explored),
-            (StepKind.MEASURED, need.measured if need.kind is not StepKind.INTEGRITY else ()),
-        )
-        for kind, several in of_kinds:
-            yield from (CampaignStep(kind, geometry, each) for each in several)
-        if need.kind:
-            yield CampaignStep(need.kind, geometry)
-        elif not need.workloads:
-            yield CampaignStep(StepKind.ARRAY, geometry)
-
-
 def _references(steps: Iterable[CampaignStep], spec: Spec) -> Iterator[CampaignStep]:
     """Yield the references of single runs, and those of cells of rounds that are not cells themselves."""
     for step in steps:
         cells: tuple[Workload, ...] = ()
         if isinstance(step.what, Rounds):
             cells = step.what.measured
-        elif step.kind is StepKind.MEASURED and step.what:
+        elif step.measured:
             yield from (
                 CampaignStep(StepKind.MEASURED, step.geometry, each)
-                for each in spec.references(step.geometry, step.what)
+                for each in spec.references(step.geometry, step.measured)
             )
         for cell in cells:
             outside = (each for each in spec.references(step.geometry, cell) if each not in cells)

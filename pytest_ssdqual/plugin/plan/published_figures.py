@@ -16,7 +16,6 @@ from pytest_ssdqual.plugin.plan.marks import ABSENT, ArrayRequest, ImpossibleArr
 from pytest_ssdqual.qual.raid.geometry import ONE_DRIVE, Geometry, RaidLevel
 from pytest_ssdqual.qual.spec import datasheet
 from pytest_ssdqual.qual.spec.claims import Claim, Scope
-from pytest_ssdqual.qual.spec.combined import CombinedSpec
 from pytest_ssdqual.qual.spec.spec import DEFAULT, Spec
 from pytest_ssdqual.qual.workload.workload import Workload
 
@@ -69,8 +68,7 @@ def _published(spec: Spec, scope: Scope, drives: int) -> Iterator[tuple[object, 
 
 def _chained(spec: Spec, drives: int) -> Iterator[tuple[object, str]]:
     """Yield a set of parameters for each figure on which limits of arrays rest; an absent one if there is none."""
-    sheets = spec.different if isinstance(spec, CombinedSpec) else (spec,)
-    chained = (sheet.chained(Claim.STEADY_IOPS, *place) for sheet in sheets for place in CHAINED)
+    chained = (sheet.chained(Claim.STEADY_IOPS, *place) for sheet in spec.different for place in CHAINED)
     anchors = [anchor.workload for promise in chained if promise for anchor in promise.anchors]
     yield from (_case(ONE_DRIVE, str(workload), Claim.STEADY_IOPS, drives) for workload in anchors)
     if not anchors:

@@ -43,14 +43,7 @@ def nearest(spec: Spec, geometry: Geometry, workload: Workload) -> float | None:
 
 def most_bytes_per_s(spec: Spec) -> float | None:
     """Highest published throughput of one drive: larger transfers than are published do not exceed it."""
-    found = (
-        published.value
-        for figure in spec.figures
-        for array, name, claim in figure.places()
-        if array == ONE_DRIVE and claim is Claim.THROUGHPUT
-        if (published := spec.published(claim, array, Workload.parse(name)))
-    )
-    return max(found, default=None)
+    return max((value for _, value in _published(spec, Claim.THROUGHPUT)), default=None)
 
 
 def assumed_writes(spec: Spec) -> float:
@@ -59,17 +52,20 @@ def assumed_writes(spec: Spec) -> float:
 
 
 def _of_one_drive(spec: Spec, rw: str, size: int, depth: float, shortest_s: float) -> float | None:
-    found = min(_figures(spec, rw, size), key=lambda each: abs(each[0] - depth), default=None)
-    return min(found[1], max(1.0, depth) / shortest_s) if found else None
+    figures = (
+        (workload.outstanding(1), iops)
+        for workload, iops in _published(spec, Claim.STEADY_IOPS, f"{rw}_")
+        if workload.largest_bytes == size and len(workload.sizes) == 1
+    )
+    nearest_iops = min(figures, key=lambda figure: abs(figure[0] - depth), default=None)
+    return min(nearest_iops[1], max(1.0, depth) / shortest_s) if nearest_iops else None
 
 
-def _figures(spec: Spec, rw: str, size: int) -> Iterator[tuple[int, float]]:
-    """Yield depth and IOPS of each figure of one drive."""
+def _published(spec: Spec, claim: Claim, prefix: str = "") -> Iterator[tuple[Workload, float]]:
+    """Yield each figure of one drive about the claim, under workloads whose names begin with ``prefix``."""
     for figure in spec.figures:
-        for array, name, claim in figure.places():
-            if array != ONE_DRIVE or claim is not Claim.STEADY_IOPS or not name.startswith(f"{rw}_"):
-                continue
-            workload = Workload.parse(name)
-            published = spec.published(claim, array, workload)
-            if published and workload.largest_bytes == size and len(workload.sizes) == 1:
-                yield workload.outstanding(1), published.value
+        for array, name, quantity in figure.places():
+            if array == ONE_DRIVE and quantity is claim and name.startswith(prefix):
+                workload = Workload.parse(name)
+                if published := spec.published(claim, array, workload):
+                    yield workload, published.value

@@ -15,7 +15,7 @@ from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops
 from pytest_ssdqual.qual.spec.claims import OF_RARE_EVENTS, TIMES_PER_HOUR, Claim
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import Fill, PartialFill
+from pytest_ssdqual.qual.spec.protocol_rules import Fill, PartialFill, VisitRule
 from pytest_ssdqual.qual.spec.spec import DEFAULT, Spec
 from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.units import format_capacity, format_duration
@@ -231,33 +231,26 @@ class Prices:
             written = replay.bytes_written * _targets(geometry) * _copies(geometry, workload)
             return StepPrice.fixed(StepCost(replay.due_s + OVERHEAD_S, written).times(REPLAYS))
         if protocol.visits and not workload.burst_s:
-            return StepPrice.fixed(self.cells(geometry, workload, protocol.visits.cells[0]))
+            return StepPrice.fixed(self._cells(geometry, workload, protocol.visits, 0))
         window_s = protocol.window_of(tail=workload in self.tails)
         all_repeats = self._processes(geometry, workload, protocol.measure.ramp_s + window_s, protocol.measure.repeats)
         return StepPrice(all_repeats, all_repeats.times(protocol.measure.attempts))
 
-    def cells(self, geometry: Geometry, workload: Workload, count: int) -> StepCost:
-        """Return the cost of so many cells; ``ValueError`` by a protocol without visits."""
-        rule = self.protocol.visits
-        if rule is None:
-            raise ValueError(f"the protocol {self.protocol.name} has no visits")
-        return self._processes(geometry, workload, rule.ramp_s + rule.cell_s, count)
+    def _cells(self, geometry: Geometry, workload: Workload, rule: VisitRule, number: int) -> StepCost:
+        """Return the cost of the cells of visit ``number``."""
+        return self._processes(geometry, workload, rule.ramp_s + rule.cell_s, rule.cells[number])
 
-    def later_visit(self, bare: Geometry, steps: Sequence[CampaignStep], number: int) -> tuple[StepCost, StepCost]:
-        """Return what visit ``number``, counted from 0, of the array of ``steps`` costs: its preparation and its cells.
-
-        ``ValueError`` by a protocol without visits.
-        """
-        rule = self.protocol.visits
-        if rule is None:
-            raise ValueError(f"the protocol {self.protocol.name} has no visits")
+    def later_visit(
+        self, bare: Geometry, steps: Sequence[CampaignStep], rule: VisitRule, number: int
+    ) -> tuple[StepCost, StepCost]:
+        """Return the costs of visit ``number``, counted from 0, of the array of ``steps``: preparation and cells."""
         geometry, workloads = steps[0].geometry, [each.what for each in steps if isinstance(each.what, Workload)]
         prepared = self.of(Assemble(geometry)).least
         if self.protocol.conditions_drives:
             prepared += self.of(Refresh(bare, workloads[0])).least
         measured = NOTHING
         for workload in workloads:
-            measured += self.cells(geometry, workload, rule.cells[number])
+            measured += self._cells(geometry, workload, rule, number)
         return prepared, measured
 
     def _processes(self, geometry: Geometry, workload: Workload, seconds: float, count: int) -> StepCost:

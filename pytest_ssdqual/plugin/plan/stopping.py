@@ -13,7 +13,6 @@ from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, OF_EXTREMES, OF_TAIL, Claim, Limit, Scope
-from pytest_ssdqual.qual.spec.combined import CombinedSpec
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import DEFAULT, Spec, shipped
 from pytest_ssdqual.qual.stats import group_sequential
@@ -40,13 +39,10 @@ def asked(
     """Return the claims that the tests declare for each measurement; ``wanted`` are those of one test that count."""
     found: dict[tuple[Geometry, Workload], frozenset[Claim]] = {}
     for item in items:
-        need = needs.of(item)
-        if not need.measured or item.get_closest_marker("skip"):
-            continue
-        named = wanted(item)
-        for geometry in need.geometries:
-            for workload in need.measured:
-                found[geometry, workload] = found.get((geometry, workload), frozenset()) | named
+        for step in needs.of(item) if not item.get_closest_marker("skip") else ():
+            if step.measured:
+                place = step.geometry, step.measured
+                found[place] = found.get(place, frozenset()) | wanted(item)
     return found
 
 
@@ -63,7 +59,7 @@ def unused(wanted: ClaimsByMeasurement, spec: Spec, sources: Iterable[str]) -> t
     own = {Path(each).stem for each in sources if each not in shipped() and each != DEFAULT}
     judged = {claim for claims in wanted.values() for claim in claims}
     sentences = []
-    for sheet in spec.different if isinstance(spec, CombinedSpec) else (spec,):
+    for sheet in spec.different:
         if sheet.key not in own:
             continue
         deciding = (sheet.deciding(claim, *place) for place, claims in wanted.items() for claim in claims)

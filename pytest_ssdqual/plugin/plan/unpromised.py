@@ -17,7 +17,6 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Scope
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
 
 #: The setting that has everything measured, as a configuration file has it.
 MEASURE = "ssd_measure_unpromised = true"
@@ -36,14 +35,14 @@ class ClaimPlace:
     geometries: tuple[Geometry, ...]
     workload: Workload
     #: It is a cell of rounds, before which no members are measured.
-    is_cell: bool = False
+    is_cell: bool
 
     @property
     def place(self) -> tuple[Claim, Geometry, Workload]:
         """Where a spec has the promise of it; of a sweep that is the widest array."""
         return self.claim, max(self.geometries), self.workload
 
-    def has_limit(self, spec: Spec, *, has_baseline: bool, has_members: bool = True) -> bool:
+    def has_limit(self, spec: Spec, *, has_baseline: bool, has_members: bool) -> bool:
         """Return whether the claim has a limit.
 
         One in per cent of an earlier run needs that run, a chained one the measurements of the bare members.
@@ -116,29 +115,24 @@ def find(
     if measures_all:
         return Unpromised({}, frozenset(without), {item: marks.promised(item) for item in places})
     needed = order.needed([item for item in selected if item not in without], spec)
-    observed = frozenset(item for item in without if order.steps_of(item) <= needed.keys())
+    observed = frozenset(item for item in without if needed.keys() >= set(needs.of(item)))
     left_out = {item: f"not promised: {found[0].why(spec)}" for item, found in without.items() if item not in observed}
     return Unpromised(left_out, observed, limited)
 
 
 def claim_places(item: pytest.Item) -> Iterator[ClaimPlace]:
     """Yield what a test judges its claims on; nothing for a test that judges none, or not on arrays of its own."""
-    if "ssd_sla" not in getattr(item, "fixturenames", ()) or "ssd_explore" in item.fixturenames:  # type: ignore[attr-defined]
+    names = marks.fixtures(item)
+    if "ssd_sla" not in names or "ssd_explore" in names:
         return
-    geometries = needs.of(item).geometries
-    parameters = marks.parameters(item)
-    series = parameters.get("ssd_workload_set")
-    workloads: Sequence[object] = (
-        series.workloads if isinstance(series, WorkloadSet) else (parameters.get("ssd_workload"),)
-    )
+    geometries = tuple(dict.fromkeys(step.geometry for step in needs.of(item)))
+    about = needs.subject(item)
+    workloads = about.series.workloads if about.series else about.workloads
     for claim in sorted(marks.promised(item)) if geometries else ():
         arrays = [geometries] if claim.scope is Scope.SWEEP else [(each,) for each in geometries]
         # A set of workloads has its promise by the first of them.
         loads = workloads[:1] if claim.scope is Scope.CURVE else workloads
-        for load in loads:
-            if isinstance(load, Workload):
-                is_cell = marks.ROUNDS in parameters
-                yield from (ClaimPlace(claim, each, load, is_cell) for each in arrays)
+        yield from (ClaimPlace(claim, array, load, about.rounds is not None) for load in loads for array in arrays)
 
 
 def _named(item: pytest.Item) -> frozenset[Claim]:

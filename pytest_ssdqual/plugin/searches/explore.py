@@ -17,7 +17,6 @@ import pytest
 from pytest_ssdqual.plugin.judging.sla import Sla
 from pytest_ssdqual.plugin.options.values import usage_error
 from pytest_ssdqual.plugin.plan import needs
-from pytest_ssdqual.plugin.plan.needs import Need
 from pytest_ssdqual.plugin.plan.stopping import OF_ONE, Promises
 from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.qual.explore import dimensions
@@ -32,12 +31,12 @@ from pytest_ssdqual.qual.explore.search import (
     SuspectRecord,
     WorkloadSearch,
 )
-from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, Claim, Limit
 from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import VerdictRule
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import NotApplicable, TooFew
 from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, ErrorControl
@@ -48,6 +47,7 @@ from pytest_ssdqual.report.fleet.folder import called
 from pytest_ssdqual.report.resume.explore_memory import SearchSubject, Store, StoredFinding
 from pytest_ssdqual.report.run_folder.journal import OtherSchema
 from pytest_ssdqual.rig.campaign.campaign import Campaign
+from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep, StepKind
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.fio import jobs
 from pytest_ssdqual.rig.fio.jobs import JobTarget
@@ -67,64 +67,20 @@ class SearchEnded(BaseException):
     """Ends the draws. Not an ``Exception``, which hypothesis would take for a finding and shrink."""
 
 
-@frozen
-class ProbeJudgement:
-    """The judgement of a probe; the fields are those of ``Probed``."""
-
-    verdicts: tuple[Verdict, ...]
-    trouble: tuple[str, ...]
-    unseen: tuple[str, ...]
-
-
 def searched(spec: Spec) -> tuple[Claim, ...]:
     """Return the claims of a spec that a search could break."""
     return tuple(claim for claim in Claim if claim in spec.own_claims - OF_COUNTERS and claim.scope in OF_ONE)
 
 
-@frozen
-class SpecPromises:
-    """The promises of a spec about single workloads on one array of these drives.
-
-    Promises of ``specs/default.toml`` do not count: they are made for the workloads of the suites, and the best drive
-        would break them by a 1 MiB write with a flush.
-    """
-
-    spec: Spec
-    geometry: Geometry
-    drives: tuple[Drive, ...]
-
-    def limits(self, workload: Workload) -> Mapping[Claim, Limit]:
-        """Return the limits of a workload; none for one that these drives cannot run."""
-        found = {claim: self.spec.limit(claim, self.geometry, workload) for claim in searched(self.spec)}
-        if not any(found.values()) or needs.objections(Need((self.geometry,), measured=(workload,)), self.drives):
-            return {}
-        return {claim: limit for claim, limit in found.items() if limit is not None}
-
-    def judge(self, measured: Measured, rule: Protocol) -> ProbeJudgement:
-        """Judge each promise by itself."""
-        found: list[Verdict] = []
-        trouble, unseen = list[str](), dict[str, None]()
-        for claim, limit in self.limits(measured.workload).items():
-            try:
-                verdicts = judge_all(claim, measured, limit, rule.verdict.confidence, rule.verdict.indifference_percent)
-            except TooFew as error:
-                trouble.append(f"{claim.label}: {error}")
-            except NotApplicable:
-                continue  # more time would not help: the claim compares drives, and there is one
-            # A probe is too short to pass promises about rare events; it can only break them. Without ``again``, which
-            # holds the whole measurement: a search has hundreds.
-            found += [replace(each, again=None) for each in verdicts if not each.is_unseen]
-            if any(each.is_unseen for each in verdicts):
-                unseen[claim.label] = None
-        return ProbeJudgement(tuple(found), tuple(trouble), tuple(unseen))
-
-
 @dataclass(slots=True)
 class Explorer:
-    """One search: its probes, and the drive time spent."""
+    """One search on one array: its probes, and the drive time spent."""
 
     campaign: Campaign
-    promised: SpecPromises
+    spec: Spec
+    geometry: Geometry
+    #: Those of the array.
+    drives: tuple[Drive, ...]
     space: Space
     protocol: Protocol
     #: Error control of all claims of the run.
@@ -174,9 +130,21 @@ class Explorer:
                 break
         return self._ended()
 
+    def limits(self, workload: Workload) -> Mapping[Claim, Limit]:
+        """Return the limits of a workload; none for one that these drives cannot run.
+
+        Promises of ``specs/default.toml`` do not count: they are made for the workloads of the suites, and the best
+        drive would break them by a 1 MiB write with a flush.
+        """
+        found = {claim: self.spec.limit(claim, self.geometry, workload) for claim in searched(self.spec)}
+        step = CampaignStep(StepKind.MEASURED, self.geometry, workload)
+        if not any(found.values()) or needs.objections([step], self.drives):
+            return {}
+        return {claim: limit for claim, limit in found.items() if limit is not None}
+
     def look_at(self, workload: Workload) -> Probed | None:
         """Probe a workload once; return None if it has no promise or the budget is used up."""
-        if workload in self.log or not self.promised.limits(workload):
+        if workload in self.log or not self.limits(workload):
             return self.log.get(workload)
         if not self.budget.allows(self.spent_s, len(self.log), dimensions.probe_s(self.probing)):
             self.is_cut = True
@@ -197,21 +165,38 @@ class Explorer:
         spent: list[float] = []
         probe = Probe(kind, protocol, spent.append)
         try:
-            measured = self.campaign.probe(self.promised.geometry, workload, probe)
+            measured = self.campaign.probe(self.geometry, workload, probe)
         except InvalidMeasurement as error:
             return Probed(workload, sum(spent), trouble=(str(error),))
         self._windows_s[workload] = protocol.measure.window_s
-        found = self.promised.judge(measured, protocol)
         # A measurement of an earlier session took as long as its processes.
         spent_s = sum(spent) or sum(run.intervals[-1].end_s for run in measured.runs if run.intervals)
-        return Probed(workload, spent_s, found.verdicts, found.trouble, found.unseen)
+        return self._judged(measured, spent_s, protocol.verdict)
+
+    def _judged(self, measured: Measured, spent_s: float, rule: VerdictRule) -> Probed:
+        """Judge each promise by itself."""
+        found: list[Verdict] = []
+        trouble, unseen = list[str](), dict[str, None]()
+        for claim, limit in self.limits(measured.workload).items():
+            try:
+                verdicts = judge_all(claim, measured, limit, rule.confidence, rule.indifference_percent)
+            except TooFew as error:
+                trouble.append(f"{claim.label}: {error}")
+            except NotApplicable:
+                continue  # more time would not help: the claim compares drives, and there is one
+            # A probe is too short to pass promises about rare events; it can only break them. Without ``again``, which
+            # holds the whole measurement: a search has hundreds.
+            found += [replace(each, again=None) for each in verdicts if not each.is_unseen]
+            if any(each.is_unseen for each in verdicts):
+                unseen[claim.label] = None
+        return Probed(measured.workload, spent_s, tuple(found), tuple(trouble), tuple(unseen))
 
     def simplify(self, workload: Workload) -> tuple[Workload, bool]:
         """Return the simplest workload that still looks broken, and True if every simpler one was probed."""
         while True:
             is_simplest = True
             for each in self.space.simpler(workload):
-                if self.look_at(each) is None and self.promised.limits(each):
+                if self.look_at(each) is None and self.limits(each):
                     is_simplest = False
                 if self._looks_broken(each):
                     workload = each
@@ -225,13 +210,13 @@ class Explorer:
         claim, drive = seen.claim, seen.subject.drive
         corrected = self.family.claims if self.family.is_corrected else 1
         family = ErrorControl(corrected * self.protocol.explore.confirmations, BONFERRONI)
-        asked = {(self.promised.geometry, workload): frozenset([claim])}
+        asked = {(self.geometry, workload): frozenset([claim])}
         spent: list[float] = []
         protocol = self._confirming(workload)
-        enough = Promises(self.promised.spec, protocol, asked, family)
+        enough = Promises(self.spec, protocol, asked, family)
         probe = Probe(CONFIRMED, protocol, spent.append, enough)
         try:
-            measured = self.campaign.probe(self.promised.geometry, workload, probe)
+            measured = self.campaign.probe(self.geometry, workload, probe)
             rule = protocol.verdict
             verdicts = judge_all(claim, measured, seen.limit, rule.confidence, rule.indifference_percent, family)
         except (InvalidMeasurement, ValueError) as error:
@@ -275,8 +260,8 @@ class Explorer:
     def _ended(self) -> WorkloadSearch:
         return WorkloadSearch(
             self.space,
-            self.promised.geometry,
-            self.promised.spec.name,
+            self.geometry,
+            self.spec.name,
             self.budget,
             self.spent_s,
             self.confirming_s,
@@ -325,17 +310,19 @@ class Explore:
 
     def __init__(self, run: BayRun, campaign: Campaign, geometry: Geometry, plain: Workload, sla: Sla) -> None:
         found = run.qualification
-        if found.journal is None:
-            raise RigError("a run with --collect-only searches nothing")
-        self._run, self._campaign, self._sla, self._journal = found, campaign, sla, found.journal
-        self._family = run.family
-        self._drives = found.bay.drives[: geometry.width]
-        self._promised = SpecPromises(found.spec, geometry, self._drives)
+        self._sla, self._journal = sla, run.journal
+        drives = found.bay.drives[: geometry.width]
         with usage_error(ValueError):
-            self._space = Space.of(plain, max(drive.logical_block_bytes for drive in self._drives))
+            space = Space.of(plain, max(drive.logical_block_bytes for drive in drives))
+        #: Of this search and, with another array or workload, of others: by default the name of the run.
+        self._seed = found.settings.explore_seed or called(run.journal.path)
+        self._explorer = Explorer(
+            campaign, found.spec, geometry, drives, space, found.protocol, run.family,
+            f"{self._seed} {geometry} {plain}",
+        )  # fmt: skip
         models, firmwares = (
             " + ".join(sorted({each or "" for each in of_drives}))
-            for of_drives in ([drive.model for drive in self._drives], [drive.firmware for drive in self._drives])
+            for of_drives in ([drive.model for drive in drives], [drive.firmware for drive in drives])
         )
         self._subject = SearchSubject(models, firmwares, found.spec.key)
         self._store = Store(found.settings.explore_database)
@@ -344,31 +331,19 @@ class Explore:
         """Search; return the verdict on a confirmed workload, else the search, which is true.
 
         Skips the test if the spec has no promises about such workloads. Raises ``Inconclusive`` if a suspect was
-        neither
-                confirmed nor cleared, ``InvalidMeasurement`` if no probe could be judged.
+        neither confirmed nor cleared, ``InvalidMeasurement`` if no probe could be judged.
         """
         known = {each.workload: each for each in self._stored_findings() if self._is_reachable(each)}
-        seed = self._run.settings.explore_seed or called(self._journal.path)
-        explorer = Explorer(
-            self._campaign,
-            self._promised,
-            self._space,
-            self._run.protocol,
-            self._family,
-            f"{seed} {self._promised.geometry} {self._space.plain}",
-        )
-        found = explorer.search({workload: each.is_simplest for workload, each in known.items()})
+        found = self._explorer.search({workload: each.is_simplest for workload, each in known.items()})
         files = {each.workload: self._job_file(found, each) for each in found.suspects if not each.is_cleared}
-        self._note(found, seed, files, tuple(known))
+        self._note(found, files, tuple(known))
         self._require_something(found)
         count = "1 workload" if len(known) == 1 else f"{len(known)} workloads"
         remarks = [f"began with {count} of earlier runs"] if known else []
         remarks += self._store_findings(found, tuple(known))
         if found.confirmed:
             return self._tell_confirmed(found, found.confirmed, files[found.confirmed.workload], remarks)
-        builder = self._sla.builder
-        evidence = of_search(found, protocol=builder.protocol, acceptance=builder.acceptance, remarks=remarks)
-        self._sla.publish(found, evidence)
+        self._sla.publish(found, of_search(found, remarks))
         return found
 
     def _tell_confirmed(
@@ -383,10 +358,9 @@ class Explore:
         return verdict
 
     def _require_something(self, found: WorkloadSearch) -> None:
-        spec, space = self._run.spec, self._space
         if not found.probed:
             pytest.skip(
-                f"{spec.name} itself has no promise about {found.kind} workloads on {found.geometry} that a search "
+                f"{found.spec} itself has no promise about {found.kind} workloads on {found.geometry} that a search "
                 'could break: write e.g. a promise with workload = "*" into a spec of your own'
             )
         if found.suspects or found.counts[ProbedFigures.KEPT]:
@@ -394,7 +368,7 @@ class Explore:
         if found.is_blind:
             raise InvalidMeasurement(f"{found}")
         why = next((each.trouble[0] for each in found.probed if each.trouble), "every promise was inconclusive")
-        raise InvalidMeasurement(f"{found}: no workload near {space.plain} could be judged: {why}")
+        raise InvalidMeasurement(f"{found}: no workload near {found.space.plain} could be judged: {why}")
 
     def _stored_findings(self) -> tuple[StoredFinding, ...]:
         """Return the stored findings of earlier runs."""
@@ -406,18 +380,17 @@ class Explore:
     def _is_reachable(self, known: StoredFinding) -> bool:
         """Return True if this search could draw the workload."""
         try:
-            self._space.values(known.workload)
+            self._explorer.space.values(known.workload)
         except ValueError:
             return False
-        return known.geometry == str(self._promised.geometry)
+        return known.geometry == str(self._explorer.geometry)
 
     def _job_file(self, found: WorkloadSearch, suspect: Suspect) -> str:
         """Write a fio job file into the run folder; return its name."""
-        targets, workload = self._targets(), suspect.workload
-        protocol = dimensions.probing(self._run.protocol)
-        width, seconds = found.geometry.width, dimensions.probe_s(protocol)
-        drives = [each.identity for each in self._drives]
-        load = self._campaign.setup.load.drives.of(drives, bare=found.geometry.is_side_by_side)
+        targets, workload, explorer = self._targets(), suspect.workload, self._explorer
+        width, seconds = found.geometry.width, dimensions.probe_s(explorer.probing)
+        drives = [each.identity for each in explorer.drives]
+        load = explorer.campaign.setup.load.drives.of(drives, bare=found.geometry.is_side_by_side)
         job = jobs.measurement(workload, targets, width, seconds, load=load)
         name, paths = f"{found.geometry}-{workload}.fio", " ".join(target.path for target in targets)
         comments = (
@@ -425,27 +398,27 @@ class Explore:
             f"Found by run {called(self._journal.path)} of pytest-ssdqual.",
             f"By hand: fio {name}" + (f"; THIS DESTROYS ALL DATA ON {paths}" if workload.writes else ""),
             "Names of devices may change with every boot and every drive that is plugged in; they were:",
-            *(drive.describe() for drive in self._drives),
+            *(drive.describe() for drive in explorer.drives),
         )
         return self._journal.keep(name, jobs.text(job, comments).encode(), FOLDER)
 
     def _targets(self) -> Sequence[JobTarget]:
         """Return fio's targets; for an array that this session has not built, those that it would have."""
-        geometry, array = self._promised.geometry, self._campaign.searched
+        geometry, drives, array = self._explorer.geometry, self._explorer.drives, self._explorer.campaign.searched
         if array is not None and array.geometry == geometry:
             return array.targets
         if geometry.is_side_by_side:
-            return tuple(JobTarget(each.path, each.size_bytes - HEAD_BYTES, HEAD_BYTES) for each in self._drives)
-        begin = mdadm.spared(geometry, self._run.protocol.array.of(geometry))
-        size = min(drive.size_bytes for drive in self._drives) * geometry.data_drives
+            return tuple(JobTarget(each.path, each.size_bytes - HEAD_BYTES, HEAD_BYTES) for each in drives)
+        begin = mdadm.spared(geometry, self._explorer.protocol.array.of(geometry))
+        size = min(drive.size_bytes for drive in drives) * geometry.data_drives
         return (JobTarget("/dev/md100", size - begin, begin),)
 
-    def _note(self, found: WorkloadSearch, seed: str, files: dict[Workload, str], known: Sequence[Workload]) -> None:
+    def _note(self, found: WorkloadSearch, files: dict[Workload, str], known: Sequence[Workload]) -> None:
         record = SearchRecord(
             geometry=found.geometry,
             plain=str(found.space.plain),
             space={each.name: tuple(each.values) for each in found.space.dimensions},
-            seed=seed,
+            seed=self._seed,
             began_with=tuple(map(str, known)),
             seconds=found.seconds,
             budget_s=found.budget.seconds,

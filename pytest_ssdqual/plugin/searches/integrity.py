@@ -19,7 +19,7 @@ import pytest
 
 from pytest_ssdqual.plugin.plan import applicability
 from pytest_ssdqual.plugin.session.qualification import Qualification
-from pytest_ssdqual.plugin.stash import QUALIFICATION
+from pytest_ssdqual.plugin.stash import RUN
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.integrity import reference_model
 from pytest_ssdqual.qual.integrity.array_state import Abilities, ArrayLife, shorten
@@ -244,13 +244,11 @@ def survive(request: pytest.FixtureRequest, campaign: Campaign, geometry: Geomet
 
     Raises ``RigError`` or a subclass for an error of the rig. Skips the test if the history is for another array.
     """
-    run = request.config.stash[QUALIFICATION]
+    run = request.config.stash[RUN].qualification
     asked = run.settings.replay
     if asked and asked.geometry != geometry:
         applicability.skip(f"the history of --ssd-replay is for {asked.geometry}")
-    if run.journal is None:
-        raise RigError("a run with --collect-only runs no history")
-    book = HistoryRecorder(run.journal, geometry)
+    book = HistoryRecorder(request.config.stash[RUN].journal, geometry)
 
     def lived() -> Survival:
         body = body_of(campaign.setup, _switch(request.config, run))
@@ -266,8 +264,7 @@ def survive(request: pytest.FixtureRequest, campaign: Campaign, geometry: Geomet
 
     found = campaign.apart(geometry, lived)
     found, raw = book.concluded(found, _options(request.config.invocation_params.args), request.node.nodeid)
-    evidence = of_survival(found, protocol=run.protocol.name, acceptance=run.acceptance, raw=raw)
-    return found, evidence
+    return found, of_survival(found, raw)
 
 
 def body_of(setup: Setup, switch: PowerSwitch | None) -> MdTarget:

@@ -6,9 +6,11 @@ An artefact that cannot be written is a sentence in the terminal summary and nev
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
+
+import pytest
 
 from pytest_ssdqual.plugin.options.settings import Settings
 from pytest_ssdqual.qual import safe_text
@@ -17,6 +19,7 @@ from pytest_ssdqual.report.ci import markdown, openmetrics
 from pytest_ssdqual.report.html import run_page
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
+from pytest_ssdqual.report.terminal import summary
 
 #: Environment variable with the file whose Markdown GitHub shows on the page of the job.
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
@@ -24,24 +27,46 @@ STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 STEP_BYTES = 1 << 20
 
 
-def write_all(folder: Path, settings: Settings, *, alone: bool = True) -> tuple[str, ...]:
-    """Write ``summary.md`` (in a run of one bay also to GitHub) and the metrics of ``--ssd-openmetrics``.
+@frozen
+class Artefact:
+    """A sentence of the terminal summary about a file: where it is, or why it could not be written."""
 
-    Never raises: returns a sentence for each file that could not be written.
+    sentence: str
+    is_failed: bool = False
+
+
+def write_all(folder: Path, settings: Settings, *, alone: bool) -> list[Artefact]:
+    """Write the page, ``summary.md`` (in a run of one bay also to GitHub) and the metrics of ``--ssd-openmetrics``.
+
+    Never raises.
     """
-    failed = _complaint(markdown.NAME, partial(markdown.write, folder))
-    if alone and not failed:
-        failed = to_job(folder)
-    unmetered = ""
+    page = [make_page(folder, run_page.write)] if settings.page else []
+    failed = [_complaint(markdown.NAME, partial(markdown.write, folder))]
+    if alone and not failed[0]:
+        failed.append(to_job(folder))
     if path := settings.openmetrics:
-        unmetered = _complaint(f"--ssd-openmetrics={path}", partial(openmetrics.write, folder, path))
-    return tuple(filter(None, [failed, unmetered]))
+        failed.append(_complaint(f"--ssd-openmetrics={path}", partial(openmetrics.write, folder, path)))
+    return [*page, *_failed(failed)]
 
 
-def write_fleet_summary(folder: Path, *, summarised: bool) -> str:
-    """Write the summary of several bays to GitHub; ``summarised``: summary.md exists already. As ``to_job``."""
-    failed = "" if summarised else _complaint(markdown.NAME, partial(_summarise_fleet, folder))
-    return failed or to_job(folder)
+def write_of_fleet(folder: Path, *, page: bool) -> list[Artefact]:
+    """Write the page of several bays, which writes ``summary.md`` too, and the summary to GitHub. Never raises."""
+    from pytest_ssdqual.report.html import fleet_page
+
+    pages = [make_page(folder, fleet_page.write)] if page else []
+    is_summarised = any(not each.is_failed for each in pages)
+    failed = "" if is_summarised else _complaint(markdown.NAME, partial(_summarise_fleet, folder))
+    return [*pages, *_failed([failed or to_job(folder)])]
+
+
+def tell(reporter: pytest.TerminalReporter, artefacts: Iterable[Artefact]) -> None:
+    """Print the sentences about artefacts."""
+    for each in artefacts:
+        summary.write_line(reporter, each.sentence, yellow=each.is_failed)
+
+
+def _failed(sentences: Iterable[str]) -> list[Artefact]:
+    return [Artefact(sentence, is_failed=True) for sentence in sentences if sentence]
 
 
 def to_job(folder: Path) -> str:
@@ -85,29 +110,11 @@ def _append(folder: Path, path: Path) -> None:
         file.write(data)
 
 
-@frozen
-class PageResult:
-    """The written page, or the reason why it could not be written."""
-
-    path: Path
-    #: Reason of a failure; empty if the page exists.
-    failed: str = ""
-
-    def __str__(self) -> str:
-        """Return a line for the terminal summary."""
-        return f"there is no {REPORT}: {self.failed}" if self.failed else f"report: {self.path}"
-
-
-def make(folder: Path) -> PageResult:
-    """Write the page of a run folder, also of a run without a verdict. Never raises."""
-    return _made(folder, run_page.write)
-
-
-def make_of_fleet(folder: Path) -> PageResult:
-    """Write the page of a fleet's folder, and its summary. Never raises."""
-    from pytest_ssdqual.report.html import fleet_page
-
-    return _made(folder, fleet_page.write)
+def make_page(folder: Path, write: Callable[[Path], Path]) -> Artefact:
+    """Write the page of a folder, also of a run without a verdict. Never raises."""
+    if why := _complaint("it", partial(write, folder)):
+        return Artefact(f"there is no {REPORT}: {why}", is_failed=True)
+    return Artefact(f"report: {folder / REPORT}")
 
 
 def side_by_side(folder: Path, width: int) -> list[str]:
@@ -119,7 +126,3 @@ def side_by_side(folder: Path, width: int) -> list[str]:
         return text.summary_lines(FleetView.read(folder), width)
     except Exception as error:
         return [safe_text.line(f"the fleet summary could not be made ({type(error).__name__}: {error})", 300)]
-
-
-def _made(folder: Path, write: Callable[[Path], Path]) -> PageResult:
-    return PageResult(folder / REPORT, _complaint("it", partial(write, folder)))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import cached_property
 
 import pytest
 
 from pytest_ssdqual.plugin.bay import expectation, fitting, sheets
-from pytest_ssdqual.plugin.bay.bay import Bay, OpenedBay, clear, open_bay, planned_bay
+from pytest_ssdqual.plugin.bay.bay import Bay, BayOpener, OpenedBay
 from pytest_ssdqual.plugin.options.settings import Settings
 from pytest_ssdqual.plugin.options.values import usage_error
 from pytest_ssdqual.plugin.session import resume
@@ -39,7 +39,7 @@ from pytest_ssdqual.rig.md import mdadm
 STOPPED = "the run was stopped before it had begun"
 
 
-@dataclass(slots=True)
+@dataclass
 class BayStart:
     """The start of one bay: first all checks without the machine, then the machine, then the first records."""
 
@@ -52,11 +52,8 @@ class BayStart:
     resumed: ResumedRun | None
     stack: ExitStack = field(default_factory=ExitStack)
     journal: Journal | None = None
-    channel: Channel | None = None
     opened: OpenedBay | None = None
     run: BayRun | None = None
-    #: What earlier runs left behind; None: not read yet.
-    left: LeftBehind | None = None
     #: Its beginning, or that it does not begin, is in the run folder.
     is_noted: bool = False
 
@@ -71,7 +68,7 @@ class BayStart:
 
     def planned(self) -> BayRun:
         """Return the state of a run that only collects."""
-        bay = planned_bay(self.settings, self.stack, self.ours, refuser(self.config))
+        bay = self.opener.planned()
         return self._run(replace(bay, remarks=(*bay.remarks, *self._remarks_of_caches(bay))))
 
     def open(self, create: Callable[[], Journal]) -> BayRun:
@@ -82,11 +79,7 @@ class BayStart:
         self.journal = resume.opened(self.config, self.resumed, create)
         with self._noted_if_refused():
             machine = self.settings.devices.machine
-            self.opened = open_bay(
-                self.settings, self.stack, self.ours, refuser(self.config), self.journal.transcribe(machine),
-                self.journal.note,
-            )  # fmt: skip
-            self.channel = self.opened.channel
+            self.opened = self.opener.open(self.journal.transcribe(machine), self.journal.note)
             self.run = self._run(self.opened.bay)
         return self.run
 
@@ -100,11 +93,11 @@ class BayStart:
         bay = self.opened.bay
         with self._noted_if_refused():
             self._remove_empty_arrays(bay, self.opened.channel, self.journal)
-        if not self.opened.has_leftovers and not self._left().caches:
+        if not self.opened.has_leftovers and not self.left.caches:
             return self.run
         with self._noted_if_refused():
             if self.opened.has_leftovers:
-                bay = clear(self.opened, self.settings, self.ours, refuser(self.config), self.journal.note)
+                bay = self.opener.clear(self.opened, self.journal.note)
             restored = self._restore_caches(bay, self.opened.channel, self.journal)
             self.run = self._run(replace(bay, remarks=(*bay.remarks, *restored, *self._remarks_of_caches(bay))))
         return self.run
@@ -117,12 +110,25 @@ class BayStart:
 
     def note_begun(self) -> None:
         """Write the manifest, and the first record of this session."""
-        if self.run is None or self.channel is None:
+        if self.run is None or self.journal is None:
             raise RuntimeError("the bay was not opened")
         self.is_noted = True
-        # The facts of a resumed run are in its manifest.
-        found = [] if self.resumed else self.config.hook.pytest_ssdqual_facts(machine=self.channel)
-        self.run.note_begun({name: facts[name] for facts in found if facts for name in facts})
+        found = self.run.qualification
+        if self.resumed:  # the facts of the site are in its manifest
+            manifest = replace(
+                self.resumed.continued(found.present), expected=found.expected, budget_s=found.budget_s,
+                required_claims=found.settings.required_claims,
+            )  # fmt: skip
+        else:
+            of_site = self.config.hook.pytest_ssdqual_facts(machine=self.run.channel)
+            manifest = found.manifest(self.journal, {name: facts[name] for facts in of_site if facts for name in facts})
+        self.run.manifest = manifest
+        self.journal.write_manifest(manifest.to_record())
+        if self.resumed:
+            self.resumed.note_begun(self.journal, found.present)
+        else:
+            drives = [drive.identity for drive in found.bay.drives]
+            self.journal.note("run_started", machine=found.bay.machine, drives=drives)
 
     def _run(self, bay: Bay) -> BayRun:
         """Check what needs the drives, and fix the settings of the run."""
@@ -132,7 +138,7 @@ class BayStart:
         expected = expectation.require(qualification)
         remarks = (*remarks, *fitting.require(qualification), *sheets.remarks(qualification))
         qualification = replace(qualification, bay=replace(bay, remarks=remarks), expected=expected)
-        return BayRun(qualification, self.stack, self.channel)
+        return BayRun(qualification, self.stack, self.opened.channel if self.opened else None)
 
     def require_earlier(self, qualification: Qualification) -> tuple[str, ...]:
         """Return remarks about the run that is resumed, and about the baseline.
@@ -145,22 +151,29 @@ class BayStart:
     def qualified(self, bay: Bay) -> Qualification:
         """Return the settings of a run on these drives; ``pytest.UsageError`` if the sheets are not for them."""
         settings = self.settings
-        given = sheets.assigned(
+        spec, sources = sheets.assigned(
             settings.specs, bay, is_lab=settings.devices.lab is not None, is_of_several=settings.is_of_several
         )
         return Qualification(
-            settings, self.protocol, given.spec.on(self.protocol.striping), bay, self.journal, self.resumed,
-            self.baseline, self.name, sources=given.sources,
+            settings, self.protocol, spec.on(self.protocol.striping), bay, self.journal, self.resumed, self.baseline,
+            self.name, sources,
         )  # fmt: skip
 
-    def ours(self) -> frozenset[str]:
-        """Return the UUIDs of arrays that earlier runs left behind."""
-        return frozenset(array.uuid for array in self._left().arrays)
+    @property
+    def opener(self) -> BayOpener:
+        """Opens the bay."""
+        hook = self.config.hook.pytest_ssdqual_refuse_drive
+        return BayOpener(
+            self.settings,
+            self.stack,
+            ours=lambda: frozenset(array.uuid for array in self.left.arrays),
+            refuse=lambda drive: [why for why in hook(drive=drive) if why],
+        )
 
-    def _left(self) -> LeftBehind:
-        if self.left is None:
-            self.left = self._read_left()
-        return self.left
+    @cached_property
+    def left(self) -> LeftBehind:
+        """What earlier runs left behind; a fleet reads it once for all bays."""
+        return self._read_left()
 
     def _read_left(self) -> LeftBehind:
         """Read every journal of earlier runs."""
@@ -172,7 +185,7 @@ class BayStart:
         A run that still writes may be about to build the array that it planned, and no lease protects its name.
         """
         machine_id = "" if self.settings.read_only else bay.facts.get("machine_id")
-        arrays = [array for array in self._left().arrays if machine_id and array.machine_id == machine_id]
+        arrays = [array for array in self.left.arrays if machine_id and array.machine_id == machine_id]
         own, folders = journal.path.resolve(), {array.run_folder for array in arrays}
         in_use = {folder for folder in folders if folder.resolve() != own and is_in_use(folder)}
         planned_now = {array.device for array in arrays if array.run_folder in in_use}
@@ -185,24 +198,25 @@ class BayStart:
 
         Raises ``pytest.UsageError`` if another run holds such a drive, or the machine is lost.
         """
-        if self.settings.read_only or not self._left().caches:
+        if self.settings.read_only or not self.left.caches:
             return ()
 
         def left_now() -> list[CacheChange]:
             self.left = self._read_left()
             return list(map(_change, self.left.caches))
 
-        left = map(_change, self._left().caches)
+        left = map(_change, self.left.caches)
         with usage_error(RigError):
             unchecked = self.settings.unchecked
             restored = cache_changes.restore_left(channel, bay.drives, left, left_now, journal.note, unchecked)
-        self.left = self._read_left() if restored else self._left()
+        if restored:
+            self.left = self._read_left()
         return restored
 
     def _remarks_of_caches(self, bay: Bay) -> Iterator[str]:
         """Yield a remark for each write cache of these drives, or of this machine, that is not restored yet."""
         machine_id = bay.facts.get("machine_id")
-        for left in self._left().caches:
+        for left in self.left.caches:
             if any(map(_change(left).is_of, bay.drives)) or (machine_id and left.machine_id == machine_id):
                 yield (
                     f"run {left.run_folder.name} switched the write cache of {left.name}, which was {left.was}; the "
@@ -250,7 +264,3 @@ def _require_baseline(run: Qualification) -> tuple[str, ...]:
     if found:
         raise pytest.UsageError("--ssd-baseline: " + "\n--ssd-baseline: ".join(found))
     return tuple(baseline.remarks(run.present)) if baseline else ()
-
-
-def refuser(config: pytest.Config) -> Callable[[Any], list[str]]:
-    return lambda drive: [why for why in config.hook.pytest_ssdqual_refuse_drive(drive=drive) if why]

@@ -29,7 +29,7 @@ from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.recorder import Recorder
 from pytest_ssdqual.plugin.session.start import begin, join
 from pytest_ssdqual.plugin.session.state import BayRun
-from pytest_ssdqual.plugin.stash import COLLECTED, QUALIFICATION, RUN
+from pytest_ssdqual.plugin.stash import COLLECTED, RUN
 from pytest_ssdqual.plugin.watch import live_page, terminal
 from pytest_ssdqual.plugin.watch.live_page import LivePageFeed
 from pytest_ssdqual.plugin.watch.notifier import Notifier
@@ -50,8 +50,6 @@ from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS
 STOPPED = "ssdqual: stopped before the run had begun: nothing was measured, and no array was built"
 NOT_INVITED = "ssdqual: the controller has begun no run, so this worker must not begin one of its own"
 READ_ONLY = "--ssd-read-only: the test may write to drives"
-#: The sentence about the tests that a plan leaves out.
-SKIPPED = pytest.StashKey[list[str]]()
 NO_HYPOTHESIS = "searches need hypothesis: pip install 'pytest-ssdqual[search]'"
 
 
@@ -65,46 +63,34 @@ def configure(config: pytest.Config) -> None:
         raise pytest.UsageError(NOT_INVITED)
     try:
         if worker_data is None:
-            arguments.require(config)
-        notified, stall_s = (receivers(config), notify_stall_s(config)) if worker_data is None else ([], 0.0)
-        page = live_page.opened(config) if worker_data is None else None
-        found = join(config, worker_data) if worker_data is not None else begin(config)
+            _control(config)
+        else:
+            _work(config, join(config, worker_data))
     except pytest.UsageError as error:  # it may quote a drive, a tool or a file
         raise pytest.UsageError(safe_text.lines(str(error), SENTENCE_CHARACTERS)) from error
     except KeyboardInterrupt:  # pytest itself prints nothing this early
         if worker_data is not None:  # on a worker the run has begun
             raise
         pytest.exit(STOPPED, returncode=pytest.ExitCode.INTERRUPTED)
-    if found is None:
-        return
-    runs, fleet = ((found,), None) if isinstance(found, BayRun) else (found.runs, found)
-    for run in runs:
-        config.add_cleanup(run.stack.close)
-    folder = _folder(runs, fleet)
-    first = runs[0].qualification
-    attachments.register(config, folder, paged=first.settings.page)
-    if fleet is None:
-        config.stash[QUALIFICATION], config.stash[RUN] = first, runs[0]
-    if worker_data is None:
-        judged = [run.qualification for run in runs]
-        watched = LivePageFeed(page, judged, folder) if page else None
-        is_real = not config.option.collectonly
-        notifier = Notifier(config, notified, judged, folder, stall_s) if is_real else None
-        xdist.register(config, runs)
-        _register_controller(config, SessionController(config, runs, watched, fleet, folder, notifier))
-    else:
-        _register_worker(config, runs[0])
 
 
-def _folder(runs: Sequence[BayRun], fleet: FleetRun | None) -> Path | None:
-    """Return the folder of the run or of the fleet; None if nothing is recorded."""
+def _control(config: pytest.Config) -> None:
+    """Begin the run, and register the hooks of the controller."""
+    arguments.require(config)
+    notified, stall_s = receivers(config), notify_stall_s(config)
+    page = live_page.opened(config)
+    runs, fleet = begin(config)
+    judged = [run.qualification for run in runs]
+    journal = judged[0].journal
+    folder = journal.path if journal else None
     if fleet:
-        return fleet.path
-    journal = runs[0].qualification.journal
-    return journal.path if journal else None
-
-
-def _register_controller(config: pytest.Config, controller: SessionController) -> None:
+        folder = fleet.path
+    _register(config, runs, folder, is_single=fleet is None)
+    watched = LivePageFeed(page, judged, folder) if page else None
+    is_real = not config.option.collectonly
+    notifier = Notifier(config, notified, judged, folder, stall_s) if is_real else None
+    xdist.register(config, runs)
+    controller = SessionController(config, runs, watched, fleet, folder, notifier)
     config.pluginmanager.register(controller, "ssdqual-controller")
     config.pluginmanager.register(SessionEnd(controller), "ssdqual-session-end")
     config.pluginmanager.register(FoldedFailures(), "ssdqual-folded-failures")
@@ -112,11 +98,23 @@ def _register_controller(config: pytest.Config, controller: SessionController) -
     config.add_cleanup(controller.close_late)
 
 
-def _register_worker(config: pytest.Config, run: BayRun) -> None:
+def _work(config: pytest.Config, run: BayRun) -> None:
+    """Register the hooks of a worker."""
+    journal = run.qualification.journal
+    _register(config, [run], journal.path if journal else None, is_single=True)
     xdist.take_time_to_end(config)
-    config.pluginmanager.register(WorkerEvents(run.qualification, run.forecast), "ssdqual-worker-events")
+    config.pluginmanager.register(WorkerEvents(run), "ssdqual-worker-events")
     worker = BayWorker(run) if run.qualification.name else Worker()
     config.pluginmanager.register(worker, "ssdqual-worker")
+
+
+def _register(config: pytest.Config, runs: Sequence[BayRun], folder: Path | None, *, is_single: bool) -> None:
+    """Register what every process of a run has; ``folder`` is that of the run or of the fleet."""
+    for run in runs:
+        config.add_cleanup(run.stack.close)
+    attachments.register(config, folder, paged=runs[0].qualification.settings.page)
+    if is_single:
+        config.stash[RUN] = runs[0]
 
 
 def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -145,7 +143,7 @@ def _arrange(run: BayRun, items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="; ".join(why)))
     if mixed := fitting.refused_array(run.qualification):
         for item in marks.selected(items):
-            if any(not each.is_side_by_side for each in needs.of(item).geometries):
+            if any(not step.geometry.is_side_by_side for step in needs.of(item)):
                 raise pytest.UsageError(f"{item.nodeid}: {mixed}")
     _require_searches(items)
     other_plugins.require_once(filter(marks.needs_drives, items))
@@ -164,7 +162,6 @@ def plan(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     run.plan(items)
     _require_time(run, items)
     _require_possible(config, run)
-    config.stash[SKIPPED] = _skipped(items)
     collected = config.stash.get(COLLECTED, list[pytest.Item]())
     with usage_error(JournalError):
         claims.plan_tests(run.qualification, items, collected)
@@ -173,16 +170,15 @@ def plan(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
 def _require_time(run: BayRun, items: Sequence[pytest.Item]) -> None:
     """Raise ``pytest.UsageError`` if pytest-timeout would end a test before the longest step of the plan has ended."""
     limit = other_plugins.shortest_limit(marks.selected(items))
-    found = run.forecast() if limit else None
+    found = run.forecast if limit else None
     if limit and found and (why := limit.objection(found.longest_s)):
         raise pytest.UsageError(why)
 
 
 def _require_possible(config: pytest.Config, run: BayRun) -> None:
     """Raise ``pytest.UsageError`` if the sheet says that the run would take days and end in errors."""
-    forecast = None if config.option.collectonly else run.forecast()
-    if forecast and forecast.impossible:
-        raise pytest.UsageError("; ".join(forecast.impossible))
+    if not config.option.collectonly and run.forecast and run.forecast.impossible:
+        raise pytest.UsageError("; ".join(run.forecast.impossible))
 
 
 def _require_limits(run: Qualification, items: Sequence[pytest.Item]) -> None:
@@ -190,7 +186,7 @@ def _require_limits(run: Qualification, items: Sequence[pytest.Item]) -> None:
     plan of a lot.
     """
     hardware = marks.selected(items)
-    without_plan = next((each for each in hardware if "ssd_lot" in getattr(each, "fixturenames", ())), None)
+    without_plan = next((each for each in hardware if "ssd_lot" in marks.fixtures(each)), None)
     if without_plan and (why := lot.without_plan(run.spec)):
         raise pytest.UsageError(f"{without_plan.nodeid}: {why}")
     own = [run.spec.of(drive.name) for drive in run.bay.drives]
@@ -204,14 +200,14 @@ def _require_searches(items: Sequence[pytest.Item]) -> None:
     Skipping it would leave a suite about lost data without a verdict beside a green one.
     """
     for item in marks.selected(items):
-        is_search = {"ssd_explore", "ssd_integrity"} & set(getattr(item, "fixturenames", ()))
+        is_search = {"ssd_explore", "ssd_integrity"} & set(marks.fixtures(item))
         if is_search and not find_spec("hypothesis"):
             raise pytest.UsageError(f"{item.nodeid}: {NO_HYPOTHESIS}")
 
 
 def _objections(item: pytest.Item, run: Qualification) -> tuple[str, ...]:
     """Return the reasons why the run cannot serve a test, before it measures anything."""
-    names = getattr(item, "fixturenames", ())
+    names = marks.fixtures(item)
     if run.settings.read_only and "_ssd_campaign" in names:
         return (READ_ONLY,)
     if "ssd_explore" in names and (why := _unsearched(run)):
@@ -235,8 +231,8 @@ def _unsearched(run: Qualification) -> str:
 def header(config: pytest.Config) -> list[str]:
     """Return the lines of the header: the drives, the protocol, the spec and the run folder."""
     controller: Any = config.pluginmanager.get_plugin("ssdqual-controller")
-    watched = [f"live page: {controller.url}"] if controller.url else []
-    return [*watched, *controller.header()]
+    lines: list[str] = controller.header()
+    return lines
 
 
 def _skipped(items: Sequence[pytest.Item]) -> list[str]:
@@ -251,16 +247,16 @@ def _skipped(items: Sequence[pytest.Item]) -> list[str]:
     return [f"ssdqual: {nothing}{of}: {gate.frequent(reasons)}"]
 
 
-def tell_plan(config: pytest.Config) -> list[str]:
+def tell_plan(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
     """Return the printed plan: arrays, workloads, time and bytes; the progress line counts down its total.
 
     With --collect-only the summary prints the plan, because hundreds of lines of tests follow here; with -v also what
     other protocols would take.
     """
     run = config.stash[RUN]
-    found = run.forecast()
+    found = run.forecast
     compared = run.comparison() if found and config.option.collectonly and config.get_verbosity() > 0 else ()
-    skipped = config.stash.get(SKIPPED, []) if config.option.collectonly else []
+    skipped = _skipped(items) if config.option.collectonly else []
     without_limit = run.unpromised.sentence
     if found is None and not skipped and not without_limit:
         return []
@@ -284,10 +280,10 @@ class SessionController:
         self,
         config: pytest.Config,
         runs: Sequence[BayRun],
-        page: LivePageFeed | None = None,
-        fleet: FleetRun | None = None,
-        folder: Path | None = None,
-        notifier: Notifier | None = None,
+        page: LivePageFeed | None,
+        fleet: FleetRun | None,
+        folder: Path | None,
+        notifier: Notifier | None,
     ) -> None:
         self._config = config
         self._notifier = notifier
@@ -315,10 +311,11 @@ class SessionController:
 
     def header(self) -> list[str]:
         """Return the lines of the header: the drives, the protocol, the spec and the run folder."""
+        watched = [f"live page: {self.url}"] if self._page else []
         if self._fleet:
-            return self._fleet.header()
+            return [*watched, *self._fleet.header()]
         (recorder,) = self._recorders.values()
-        return summary.header_lines(recorder.run.qualification.header)
+        return [*watched, *summary.header_lines(recorder.run.qualification.header)]
 
     def take(self, event: News) -> None:
         """Take a progress event of the only bay, if this process measures."""
@@ -343,12 +340,13 @@ class SessionController:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._observers.reported(report)
-        for each in carried_by(report):
+        evidence = carried_by(report)
+        for each in evidence:
             self._observers.judged(report.nodeid, each)
         recorder = self._recorders.get(xdist.bay_of(report))
-        message = recorder.take(report) if recorder else ""
+        message = recorder.take(report, evidence) if recorder else ""
         if self._notifier and recorder:
-            self._notifier.reported(recorder.run.qualification.name, carried_by(report), message)
+            self._notifier.reported(recorder.run.qualification.name, evidence, message)
         if message:
             self._observers.wrong(report.nodeid, message)
 

@@ -19,7 +19,7 @@ from pytest_ssdqual.plugin.bay.bay import Bay, ExaminedDrives
 from pytest_ssdqual.plugin.fleet import bays as fleet
 from pytest_ssdqual.plugin.options import arguments
 from pytest_ssdqual.plugin.options.settings import notify_stall_s, read
-from pytest_ssdqual.plugin.session.bay_start import BayStart, refuser
+from pytest_ssdqual.plugin.session.bay_start import BayStart
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.stop import end_in_order
 from pytest_ssdqual.plugin.watch.receivers import receivers
@@ -69,10 +69,6 @@ def main(config: pytest.Config) -> int:
 def _starts(config: pytest.Config) -> list[BayStart]:
     """Return the start of each bay, checked as far as possible without a machine."""
     settings = read(config)
-    if settings is None:
-        raise pytest.UsageError(
-            "name the drives: ssdqual doctor --devices=WHERE, or pytest --ssd-doctor with --ssd-devices or --ssd-bays"
-        )
     if settings.read_only:
         raise pytest.UsageError("--ssd-doctor looks for what prevents a run that writes: leave --ssd-read-only out")
     config.option.collectonly = True  # nor is the folder of a run to resume locked
@@ -136,14 +132,12 @@ def examined(start: BayStart) -> Diagnosis:
     diagnosis = Diagnosis(start.settings.devices.machine)
 
     def examine() -> None:
-        target, patterns, _ = bays.where(start.settings, start.stack)
+        target, patterns, _ = start.opener.where()
         channel = bays.connected(target, start.stack)
         known = facts.facts(channel)
         _examine_tools(diagnosis, channel, known, start.protocol.load.engine)
         _examine_md(diagnosis, channel)
-        seen = diagnosis.attempt(
-            lambda: bays.examine(channel, patterns, start.settings, start.ours, refuser(start.config))
-        )
+        seen = diagnosis.attempt(lambda: start.opener.examine(channel, patterns))
         if seen is not None:
             _examine_guard(diagnosis, seen)
             _examine_drives(diagnosis, channel, start, seen, Bay(target, (), known))

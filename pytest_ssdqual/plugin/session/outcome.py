@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 import pytest
 
 from pytest_ssdqual.plugin import gate
-from pytest_ssdqual.plugin.plan import marks
+from pytest_ssdqual.plugin.plan import marks, needs
 from pytest_ssdqual.plugin.session.attachments import Attachments
-from pytest_ssdqual.plugin.stash import EVIDENCE, RUN, SENT
+from pytest_ssdqual.plugin.stash import EVIDENCE, RUN, SENT, keep_evidence
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.report.ci.junit import properties, section
 from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.report.evidence.evidence import ATTRIBUTE, Evidence, Finding, attach
@@ -121,7 +120,7 @@ def is_concerned(item: pytest.Item, call: pytest.CallInfo[None]) -> bool:
 
     Fixtures of the session end after its last test, whichever that is.
     """
-    uses_drives = any(name.startswith("ssd_") for name in getattr(item, "fixturenames", ()))
+    uses_drives = any(name.startswith("ssd_") for name in marks.fixtures(item))
     is_rig = call.excinfo is not None and isinstance(call.excinfo.value, RigError)
     return marks.needs_drives(item) or uses_drives or is_rig
 
@@ -143,10 +142,8 @@ def _shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRe
     died = caught.value if caught and isinstance(caught.value, DriveFailed) else None
     is_verdict = died is not None and report.when == "call" and _is_first(item, died)
     if died and is_verdict:
-        found = item.config.stash[RUN].qualification
-        protocol, acceptance = found.protocol.name, found.acceptance
-        new.append(health.of_failures(died.about, died.drives, protocol=protocol, acceptance=acceptance))
-        evidence.append(new[-1])
+        keep_evidence(item, health.of_failures(died.about, died.drives))
+        new.append(evidence[-1])
     elif hidden := _hidden(item, caught, report, new):
         report.__dict__.pop("wasxfail", None)
         caught, report.outcome = _caught(hidden), "failed"
@@ -182,9 +179,7 @@ def _explain(
         _say(report, failed[-1])
         _begin(report, failed[-1])
         evidence: list[Evidence] = item.stash.get(EVIDENCE, [])
-        add_section = getattr(report.longrepr, "addsection", None)
-        if add_section is not None:
-            add_section("evidence", section(evidence))
+        _add_section(report, evidence)
     elif _is_of_plugin(item, caught):
         setattr(report, IS_ERROR, True)
 
@@ -242,7 +237,7 @@ def require_judged(item: pytest.Item) -> None:
     Of the claims that its class or module declares for several tests, a test needs to judge one. So does a test of a
     lot, whose evidence is about the plan.
     """
-    names = getattr(item, "fixturenames", ())
+    names = marks.fixtures(item)
     judged = {each.claim for each in item.stash.get(EVIDENCE, ())}
     own = marks.own_claims(item)
     if not own and "ssd_sla" not in names:
@@ -258,11 +253,11 @@ def _newly_failed(item: pytest.Item) -> DriveFailed | None:
 
     The others were measured without them. A lot's plan counts them itself.
     """
-    geometry = marks.parameters(item).get("ssd_geometry")
+    geometry = needs.subject(item).geometry
     run = item.config.stash.get(RUN, None)
-    if run is None or not isinstance(geometry, Geometry) or not geometry.is_side_by_side:
+    if run is None or geometry is None or not geometry.is_side_by_side:
         return None
-    if "ssd_lot" in getattr(item, "fixturenames", ()):
+    if "ssd_lot" in marks.fixtures(item):
         return None
     members = run.failures.among(run.qualification.bay.drives[: geometry.width])
     new = [each for each in members if run.is_unreported(each.serial, item.nodeid)]
@@ -309,6 +304,11 @@ def _as_verdict(
     if raised and raised.value is not caught.value and isinstance(raised.value, RigError):
         others.append(str(raised.value))
     _say(report, "; ".join((evidence[-1].sentence, *others)))
+    _add_section(report, evidence)
+
+
+def _add_section(report: pytest.TestReport, evidence: Sequence[Evidence]) -> None:
+    """Let the text of a failure end with the evidence, unless another plugin made the text."""
     add_section = getattr(report.longrepr, "addsection", None)
     if add_section is not None:
         add_section("evidence", section(evidence))
@@ -322,7 +322,7 @@ def _as_error(item: pytest.Item, caught: pytest.ExceptionInfo[BaseException], re
             return
         # Nothing else can be measured or recorded: skip the rest; JUnit is still written.
         if run.qualification.name:  # the other bays continue
-            run.lose(str(caught.value))
+            run.lost = run.lost or str(caught.value)
         else:
             item.session.shouldstop = str(caught.value)
     setattr(report, IS_ERROR, True)

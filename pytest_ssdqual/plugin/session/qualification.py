@@ -24,7 +24,7 @@ from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.report.run_folder.manifest import BayEntry, Document, ExpectedDrives, Manifest, Session, describe
 from pytest_ssdqual.report.terminal.summary import Header
 from pytest_ssdqual.rig.machine.machine import utc_now
-from pytest_ssdqual.rig.resume.checkpoint import EarlierResults, NoEarlierResults
+from pytest_ssdqual.rig.resume.checkpoint import EarlierResults
 
 
 @frozen
@@ -39,20 +39,20 @@ class Qualification:
     #: None in a run that only collects and writes nothing.
     journal: Journal | None
     #: The run that this session resumes.
-    resumed: ResumedRun | None = None
+    resumed: ResumedRun | None
     #: The earlier run that promises may be in per cent of.
-    baseline: Baseline | None = None
+    baseline: Baseline | None
     #: Name of the bay in a run of several; empty in a run of one.
-    name: str = ""
+    name: str
+    #: Path or shipped name of each sheet that the spec consists of.
+    sources: tuple[str, ...]
     #: Number of drives that the bay must have; None if only a pattern determined it.
     expected: ExpectedDrives | None = None
-    #: Path or shipped name of each sheet that the spec consists of.
-    sources: tuple[str, ...] = ()
 
     @property
     def memory(self) -> EarlierResults:
         """Measurements of earlier sessions."""
-        return self.resumed.memory if self.resumed else NoEarlierResults()
+        return self.resumed.memory if self.resumed else EarlierResults()
 
     @property
     def present(self) -> Present:
@@ -140,7 +140,7 @@ class Qualification:
 
         ``glance_s`` is the period of live statistics.
         """
-        journal = str(self.journal and self.journal.path)
+        journal = str(self.journal.path) if self.journal else ""
         baseline = str(self.baseline.folder) if self.baseline else ""
         known = {"journal": journal, "resumed": bool(self.resumed), "baseline": baseline, "name": self.name}
         known |= {"run_root": str(self.settings.run_root), "protocol": self.settings.protocol, "glance_s": glance_s}

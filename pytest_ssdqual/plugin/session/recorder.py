@@ -7,15 +7,18 @@ resumed run are corrected for all of them, and a run that has not judged all of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 
 import pytest
 
 from pytest_ssdqual.plugin import gate
 from pytest_ssdqual.plugin.fleet import xdist
 from pytest_ssdqual.plugin.plan import applicability, marks, needs
+from pytest_ssdqual.plugin.session import artefacts
+from pytest_ssdqual.plugin.session.artefacts import Artefact
 from pytest_ssdqual.plugin.session.outcome import IS_EXPECTED
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.state import BayRun
@@ -23,11 +26,9 @@ from pytest_ssdqual.plugin.watch.terminal import columns
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.records import plain, shallow
 from pytest_ssdqual.qual.spec.claims import Claim, Scope
-from pytest_ssdqual.qual.spec.combined import CombinedSpec
 from pytest_ssdqual.qual.spec.spec import Spec
-from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
 from pytest_ssdqual.report.ci import junit
-from pytest_ssdqual.report.evidence.evidence import EXPECTED, Evidence, Finding, carried_by
+from pytest_ssdqual.report.evidence.evidence import EXPECTED, Evidence, Finding
 from pytest_ssdqual.report.evidence.multiplicity import ClaimTally, properties, tally
 from pytest_ssdqual.report.run_folder.journal import JournalError
 from pytest_ssdqual.report.run_folder.manifest import JudgedTests
@@ -42,6 +43,7 @@ from pytest_ssdqual.report.run_summary.time_budget import BudgetUse
 from pytest_ssdqual.report.run_summary.unresolved import unresolved
 from pytest_ssdqual.report.terminal import summary
 from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep
 from pytest_ssdqual.rig.machine.machine import utc_now
 
 #: Kind of the records of failed measurements that were attributed.
@@ -54,17 +56,21 @@ def count(items: Iterable[pytest.Item]) -> int:
     The count is an upper bound: some of the tests have no limit in the spec.
     """
     return sum(
-        max((each.width if each.is_side_by_side else 1 for each in needs.of(item).geometries), default=0) * _each(item)
+        max(map(_judged_at_once, needs.of(item)), default=0) * _each(item)
         for item in items
-        if "ssd_sla" in getattr(item, "fixturenames", ()) and not item.get_closest_marker("skip")
+        if "ssd_sla" in marks.fixtures(item) and not item.get_closest_marker("skip")
     )
+
+
+def _judged_at_once(step: CampaignStep) -> int:
+    return step.geometry.width if step.geometry.is_side_by_side else 1
 
 
 def _each(item: pytest.Item) -> int:
     """Return the number of verdicts of a test on one array or drive."""
     scopes = [claim.scope for claim in marks.own_claims(item)]
-    series = marks.parameters(item).get("ssd_workload_set")
-    workloads = len(series.workloads) if isinstance(series, WorkloadSet) else 1
+    series = needs.subject(item).series
+    workloads = len(series.workloads) if series else 1
     return sum(1 if scope is Scope.CURVE else workloads for scope in scopes) or 1
 
 
@@ -113,14 +119,13 @@ def plan_tests(run: Qualification, items: Iterable[pytest.Item], collected: Iter
 def _claims(item: pytest.Item) -> tuple[str, ...]:
     """Return what a test declares to judge: claims, or the name of its kind of test."""
     claims = marks.own_claims(item) or marks.promised(item)
-    fixtures = getattr(item, "fixturenames", ())
+    fixtures = marks.fixtures(item)
     return tuple(sorted(claims) or [name for name, fixture in GROUPS.items() if fixture in fixtures])
 
 
 def _is_promised(claim: str, spec: Spec) -> bool:
     """Return whether the spec has a promise about the claim, for any array and workload."""
-    sheets = spec.different if isinstance(spec, CombinedSpec) else (spec,)
-    return claim in GROUPS or any(sheet.promises_of(Claim(claim)) for sheet in sheets)
+    return claim in GROUPS or any(sheet.promises_of(Claim(claim)) for sheet in spec.different)
 
 
 class Recorder:
@@ -142,15 +147,16 @@ class Recorder:
         self.view: RunView | None = None
         #: Why the run folder is incomplete; empty if it is complete.
         self.incomplete = ""
+        self._artefacts: list[Artefact] = []
         self.has_tests = False
         self.is_finished = False
         self._gate = gate.of(config)
         self._tests = self._gate.tests(run.qualification.name)
 
-    def take(self, report: pytest.TestReport) -> str:
-        """Record the report of a test phase; return the error message, or nothing."""
+    def take(self, report: pytest.TestReport, evidence: Sequence[Evidence]) -> str:
+        """Record the report of a test phase, and the evidence that it carries; return the error message, or nothing."""
         message = ""
-        for each in carried_by(report):
+        for each in evidence:
             self.evidence.append((report.nodeid, each))
             is_expected = each.outcome is Finding.FAIL and getattr(report, IS_EXPECTED, False)
             record = {"test": report.nodeid, **plain(each), **({EXPECTED: True} if is_expected else {})}
@@ -166,14 +172,14 @@ class Recorder:
             self._config.hook.pytest_ssdqual_record(record=record)
         if report.outcome == "failed":
             self._failed[report.nodeid] = None
-        if report.outcome == "failed" and (kind := _kind(report)):
+        if report.outcome == "failed" and (kind := _kind(report, evidence)):
             crash = getattr(report.longrepr, "reprcrash", None)
             message = getattr(crash, "message", report.longreprtext)
             of_session = {"of_session": True} if getattr(report, xdist.OF_SESSION, False) else {}
             self._note(report, kind, {"test": report.nodeid, "message": message, **of_session})
-        elif self._has_passed(report) and not carried_by(report):
+        elif self._has_passed(report) and not evidence:
             self._note(report, PASSED, {"test": report.nodeid})
-        elif report.outcome == "skipped" and not carried_by(report):
+        elif report.outcome == "skipped" and not evidence:
             applies = {INAPPLICABLE: True} if getattr(report, applicability.ATTRIBUTE, False) else {}
             self._note(report, "skipped", {"test": report.nodeid, "reason": gate.reason(report), **applies})
         self.has_tests = True
@@ -248,8 +254,10 @@ class Recorder:
                 self._add([("write_cache", caches)] if caches else ())
         of_all = replace(self.run.family, claims=planned or self.run.claims)
         self.tally = tally(self.evidence, of_all, run.protocol.verdict.confidence, run.protocol.name)
-        judged = JudgedTests(**self._gate.to_record(run.name), not_run=len(not_run))
-        self.run.note_judged(self.tally.to_record() if self.tally else None, judged)
+        if manifest := self.run.manifest:
+            judged = JudgedTests(**self._gate.to_record(run.name), not_run=len(not_run))
+            family = self.tally.to_record() if self.tally else manifest.family
+            self.run.manifest = replace(manifest, family=family, judged=judged)
         if story and self.run.manifest:
             self.view = RunView.of(replace(story, manifest=self.run.manifest.closed(utc_now(), status)))
             self._close_gate_unless_fit(self.view.verdict)
@@ -344,12 +352,29 @@ class Recorder:
         return self._gate.status(self.run.qualification.name)
 
     def finish(self, status: int) -> None:
-        """Write the last record, the manifest and the page, and seal the folder; sets ``incomplete``."""
+        """Write the last record, the manifest and the page, close what the run opened, and seal the folder.
+
+        Each step runs even if another one fails. Sets ``incomplete`` if evidence could not be written.
+        """
         self.is_finished = True
+        run, journal = self.run, self._journal
+        if journal is None or run.manifest is None:
+            run.stack.close()
+            return
+        ended = run.manifest.closed(utc_now(), status)
         try:
-            self.run.finish(status)
+            with ExitStack() as last:
+                last.callback(journal.seal)
+                last.callback(self._write_artefacts, journal.path)
+                last.callback(run.stack.close)
+                last.callback(journal.write_manifest, ended.to_record())
+                last.callback(journal.note, "run_ended", exit_status=status)
         except JournalError as error:
             self.incomplete = str(error)
+
+    def _write_artefacts(self, folder: Path) -> None:
+        found = self.run.qualification
+        self._artefacts = artefacts.write_all(folder, found.settings, alone=not found.name)
 
     def write_summary(self, reporter: pytest.TerminalReporter) -> None:
         """Print the verdict, the table, what the run left behind, and the paths."""
@@ -368,16 +393,13 @@ class Recorder:
         with suppress(OSError):
             for sentence in RunReader.read(folder).wrongs() if folder else ():
                 summary.write_line(reporter, sentence, red=True)
-        if run.page:
-            summary.write_line(reporter, f"{run.page}", yellow=bool(run.page.failed))
-        for complaint in run.complaints:
-            summary.write_line(reporter, complaint, yellow=True)
+        artefacts.tell(reporter, self._artefacts)
         if self.incomplete:
             summary.write_line(reporter, f"the run folder is not complete: {self.incomplete}", red=True)
 
 
-def _kind(report: pytest.TestReport) -> str:
+def _kind(report: pytest.TestReport, evidence: Sequence[Evidence]) -> str:
     """Return the kind of record of a test without a verdict; empty if a failed promise is the reason."""
     if report.when != "call":
         return "error"
-    return "" if any(each.outcome is Finding.FAIL for each in carried_by(report)) else "failed"
+    return "" if any(each.outcome is Finding.FAIL for each in evidence) else "failed"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -20,6 +20,7 @@ from pytest_ssdqual.plugin.fleet.bays import FleetRun
 from pytest_ssdqual.plugin.options.device_address import Devices
 from pytest_ssdqual.plugin.options.inventory import BayRequest
 from pytest_ssdqual.plugin.options.settings import read
+from pytest_ssdqual.plugin.options.values import usage_error
 from pytest_ssdqual.plugin.session import resume
 from pytest_ssdqual.plugin.session.bay_start import BayStart
 from pytest_ssdqual.plugin.session.qualification import Qualification
@@ -34,33 +35,30 @@ from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.rig.machine.machine import RigError
 
 
-def begin(config: pytest.Config) -> BayRun | FleetRun | None:
+def begin(config: pytest.Config) -> tuple[Sequence[BayRun], FleetRun | None]:
     """Begin the run on the controller; all checks come before collection and before anything is touched.
 
-    Raises ``pytest.UsageError`` with one sentence per error.
+    Returns the run of each bay, and the fleet if there are several. Raises ``pytest.UsageError`` with one sentence per
+    error.
     """
     settings = read(config)
-    if settings is None:
-        return None
     if len(settings.bays) > 1 or (bays.goes_on(settings) and not config.option.collectonly):
-        return bays.begin(config, settings)
+        fleet = bays.begin(config, settings)
+        return fleet.runs, fleet
     start = BayStart.of(config, settings)
-    try:
+    with ExitStack() as opened, usage_error(RigError):
+        opened.callback(start.stack.close)
         if config.option.collectonly:
-            return start.planned()
-        ending = ExitStack()  # closed after the run folder is sealed
-        config.add_cleanup(ending.close)
-        end_in_order(ending)
-        start.open(partial(Journal.create, settings.run_root, secrets.token_hex(4)))
-        run = start.clear()
-        start.note_begun()
-    except RigError as error:
-        start.stack.close()
-        raise pytest.UsageError(str(error)) from error
-    except BaseException:
-        start.stack.close()
-        raise
-    return run
+            run = start.planned()
+        else:
+            ending = ExitStack()  # closed after the run folder is sealed
+            config.add_cleanup(ending.close)
+            end_in_order(ending)
+            start.open(partial(Journal.create, settings.run_root, secrets.token_hex(4)))
+            run = start.clear()
+            start.note_begun()
+        opened.pop_all()
+    return [run], None
 
 
 def join(config: pytest.Config, worker_data: Mapping[str, Any]) -> BayRun:
@@ -68,27 +66,23 @@ def join(config: pytest.Config, worker_data: Mapping[str, Any]) -> BayRun:
     bay = from_plain(Bay, worker_data["bay"])
     # Use the controller's bay: an inventory may have changed meanwhile.
     settings = read(config, (BayRequest(worker_data["name"], Devices()),))
-    if settings is None:
-        raise pytest.UsageError("the controller has drives, but this worker has none; give both the same options")
     settings = replace(settings, run_root=Path(worker_data["run_root"]), protocol=worker_data["protocol"])
     ending = ExitStack()
     config.add_cleanup(ending.close)
     leave_ending_to_controller(ending)
     worker = os.environ.get("PYTEST_XDIST_WORKER", "worker")
     protocol = protocols.load(settings.protocol)
-    given = sheets.assigned(worker_data["specs"], bay, is_lab=worker_data["is_lab"], is_of_several=True)
-    spec, sources = given.spec.on(protocol.striping), given.sources
-    if worker_data["journal"] == "None":
-        found = Qualification(settings, protocol, spec, bay, None, name=worker_data["name"], sources=sources)
-        return BayRun(found, ExitStack())
-    folder = Path(worker_data["journal"])
-    baseline = Baseline.read(Path(worker_data["baseline"])) if worker_data.get("baseline") else None
-    resume.claim(config, folder, worker)
-    journal = Journal.open(folder, worker)
-    resumed = ResumedRun.of(Past.read(folder)) if worker_data["resumed"] else None
-    if resumed:
+    spec, sources = sheets.assigned(worker_data["specs"], bay, is_lab=worker_data["is_lab"], is_of_several=True)
+    journal = resumed = None
+    baseline = Baseline.read(Path(worker_data["baseline"])) if worker_data["baseline"] else None
+    if worker_data["journal"]:
+        folder = Path(worker_data["journal"])
+        resume.claim(config, folder, worker)
+        journal = Journal.open(folder, worker)
+        resumed = ResumedRun.of(Past.read(folder)) if worker_data["resumed"] else None
+    if journal and resumed:
         resumed.note_in(journal)
     found = Qualification(
-        settings, protocol, spec, bay, journal, resumed, baseline, worker_data["name"], sources=sources
+        settings, protocol, spec.on(protocol.striping), bay, journal, resumed, baseline, worker_data["name"], sources
     )
     return BayRun(found, ExitStack(), glance_s=worker_data["glance_s"])

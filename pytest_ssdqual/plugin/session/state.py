@@ -7,36 +7,34 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
-from pathlib import Path
+from functools import cached_property, partial
 from typing import NoReturn
 
 import pytest
 
+from pytest_ssdqual.plugin.bay.bay import connected
 from pytest_ssdqual.plugin.judging.attributor import Attributor
 from pytest_ssdqual.plugin.judging.chain import Chain
 from pytest_ssdqual.plugin.judging.siblings import Siblings
-from pytest_ssdqual.plugin.plan import budget, forecast, order, picking, stopping, unpromised
+from pytest_ssdqual.plugin.plan import budget, forecast, order, stopping, unpromised
 from pytest_ssdqual.plugin.plan.budget import KeptBudget
 from pytest_ssdqual.plugin.plan.order import Steps
 from pytest_ssdqual.plugin.plan.step_prices import Prices
 from pytest_ssdqual.plugin.plan.stopping import ClaimsByMeasurement, Promises
 from pytest_ssdqual.plugin.plan.unpromised import Unpromised
-from pytest_ssdqual.plugin.session import artefacts
-from pytest_ssdqual.plugin.session.artefacts import PageResult
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.stop import unless_lost
 from pytest_ssdqual.qual.measured.environment import SharedLinks
+from pytest_ssdqual.qual.progress_events import Begun, Looked, News
 from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.spec import protocol as protocols
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
-from pytest_ssdqual.report.evidence.multiplicity import FamilyRecord
 from pytest_ssdqual.report.fleet.folder import called
 from pytest_ssdqual.report.run_folder.journal import Journal, JournalError
-from pytest_ssdqual.report.run_folder.manifest import JudgedTests, Manifest, keep_health
+from pytest_ssdqual.report.run_folder.manifest import Manifest, keep_health
 from pytest_ssdqual.report.run_folder.records import WorsenedDrive
 from pytest_ssdqual.report.terminal.plan import PrintedPlan
 from pytest_ssdqual.report.terminal.progress import PLAIN_PERIOD_S
@@ -50,13 +48,13 @@ from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.guard.lease import Note, Terms
 from pytest_ssdqual.rig.health import health
 from pytest_ssdqual.rig.machine.channel import Channel
-from pytest_ssdqual.rig.machine.machine import Machine, RigError, utc_now
+from pytest_ssdqual.rig.machine.machine import RigError
 from pytest_ssdqual.rig.md import driver
-from pytest_ssdqual.rig.measure.session import LoadChoice, Looked, Progress, Setup, unlimited
+from pytest_ssdqual.rig.measure.session import LoadChoice, Progress, Setup, unlimited
 from pytest_ssdqual.rig.observe.live_stats import Live
 
 
-@dataclass(slots=True)
+@dataclass
 class BayRun:
     """State of one bay's run; see the module."""
 
@@ -83,13 +81,7 @@ class BayRun:
     budget: KeptBudget | None = None
     #: Number of claims that the run planned when it began.
     claims: int = 1
-    #: Planned duration in seconds; None: not computed yet.
-    planned_s: float | None = None
-    #: Result of writing the page; None: no page.
-    page: PageResult | None = None
-    complaints: tuple[str, ...] = ()  #: Sentences about artefacts that could not be written.
-    _attributor: Attributor | None = None
-    _chain: Chain | None = None
+    _campaign: Campaign | None = None
     #: Why this bay of several cannot measure or record any more; empty if it can.
     lost: str = ""
     #: Drives that failed, also in earlier sessions, and the health of all when the campaign began.
@@ -105,7 +97,8 @@ class BayRun:
         return ErrorControl(self.claims, self.qualification.protocol.verdict.family)
 
     @property
-    def _journal(self) -> Journal:
+    def journal(self) -> Journal:
+        """The journal of a run that measures."""
         if self.qualification.journal is None:
             raise RigError("a run with --collect-only measures nothing")
         return self.qualification.journal
@@ -116,22 +109,6 @@ class BayRun:
         In a resumed run that is the test that reported it before.
         """
         return serial not in self.reported and self.failed_in.get(serial, test) == test
-
-    def note_begun(self, extra: Mapping[str, str]) -> None:
-        """Write the manifest and the first record of this session; ``extra`` are facts of a site's hook."""
-        found, journal = self.qualification, self._journal
-        if found.resumed:
-            continued = found.resumed.continued(found.present)
-            self.manifest = replace(
-                continued, expected=found.expected, budget_s=found.budget_s,
-                required_claims=found.settings.required_claims,
-            )  # fmt: skip
-            journal.write_manifest(self.manifest.to_record())
-            found.resumed.note_begun(journal, found.present)
-            return
-        self.manifest = found.manifest(journal, extra)
-        journal.write_manifest(self.manifest.to_record())
-        journal.note("run_started", machine=found.bay.machine, drives=[drive.identity for drive in found.bay.drives])
 
     def leave_out_unpromised(self, items: Sequence[pytest.Item]) -> None:
         """Find the tests without a limit, and skip those that nothing is measured for."""
@@ -162,7 +139,7 @@ class BayRun:
         found = self.qualification
         missing = order.missing(self.steps, found.memory)
         prices = Prices(found.protocol, found.spec, self._drive_bytes, stopping.tails(self.asked, found.spec))
-        fitted = picking.fit(max(0.0, budget_s - spent_s), missing, prices)
+        fitted = budget.fit(max(0.0, budget_s - spent_s), missing, prices)
         is_worker = self.channel is None and found.journal is not None
         if not (fitted.measured or found.resumed or is_worker) and fitted.left_out:
             self._refuse_budget(budget_s, missing, prices)
@@ -170,16 +147,14 @@ class BayRun:
         left_out = set(fitted.left_out)
         self.steps = tuple(each for each in self.steps if each not in left_out)
         over_s = time.monotonic() + budget_s - spent_s
-        self.budget = KeptBudget(fitted, prices, time.monotonic, over_s)
-        if found.resumed:
-            of_budget = (each for each in found.resumed.past.records if each.kind == budget.SPENT)
-            self.budget.ended |= {str(each.facts.get("step")) for each in of_budget}
-        if found.journal:
-            self.budget.note = found.journal.note
-            found.journal.note("budget", spent_s=spent_s, **fitted.to_record())
+        of_budget = found.resumed.past.story.of(budget.SPENT) if found.resumed else ()
+        ended = {str(each.facts.get("step")) for each in of_budget}
+        note = found.journal.note if found.journal else budget.note_nothing
+        self.budget = KeptBudget(fitted, prices, time.monotonic, over_s, ended, note)
+        note("budget", spent_s=spent_s, **fitted.to_record())
 
     def _refuse_budget(self, budget_s: float, missing: Steps, prices: Prices) -> NoReturn:
-        least_s = picking.least_of(missing, prices)
+        least_s = budget.least_of(missing, prices)
         unit_s = 60 if least_s < 3600 else 360  # a time that its text does not round down
         least = format_duration(unit_s * math.ceil(least_s / unit_s))
         raise pytest.UsageError(
@@ -187,14 +162,14 @@ class BayRun:
             f"one needs {least}, with what has to be done before it"
         )
 
+    @cached_property
     def forecast(self) -> PrintedPlan | None:
-        """Return the plan with its costs; None if there is nothing to measure."""
+        """The plan with its costs; None if there is nothing to measure."""
         found, kept = self.qualification, self.budget
         wanted = order.missing(self.steps, found.memory)
         if not wanted and not (kept and kept.fitted.left_out):
             return None
         printed = self._predict(wanted, found.protocol)
-        self.planned_s = printed.seconds
         return replace(
             printed,
             assumptions=(*printed.assumptions, *self.unplanned),
@@ -226,59 +201,54 @@ class BayRun:
         found = self.qualification
         return found.settings.members and found.protocol.members.window_s > 0
 
-    def attributor(self, campaign: Callable[[], Campaign]) -> Attributor | None:
-        """Return what names the causes of shortfalls; None if the bare drives are not measured."""
-        if not self.qualification.settings.members:
+    def begun_campaign(self) -> Campaign:
+        """Return the campaign, which has begun before anything is judged."""
+        if self._campaign is None:
+            raise RigError("nothing was measured")
+        return self._campaign
+
+    @cached_property
+    def attributor(self) -> Attributor | None:
+        """What names the causes of shortfalls; None if the bare drives are not measured."""
+        found = self.qualification
+        return Attributor(self.begun_campaign, found.protocol.striping) if found.settings.members else None
+
+    @cached_property
+    def chain(self) -> Chain | None:
+        """The limits of arrays by their members; None if the bare drives are not measured before arrays."""
+        if self.attributor is None or not self._has_members:
             return None
-        if self._attributor is None:
-            self._attributor = Attributor(campaign, self.qualification.protocol.striping)
-        self._attributor.campaign = campaign
-        return self._attributor
+        return Chain(self.qualification.spec, self.attributor, Siblings(self.begun_campaign), self.family)
 
-    def chain(self, campaign: Callable[[], Campaign]) -> Chain | None:
-        """Return the limits of arrays by their members; None if the bare drives are not measured."""
-        attributor = self.attributor(campaign) if self._has_members else None
-        if attributor is None:
-            return None
-        if self._chain is None:
-            self._chain = Chain(self.qualification.spec, attributor, Siblings(lambda: attributor.campaign()))
-        return self._chain
-
-    def note_judged(self, family: FamilyRecord | None, judged: JudgedTests) -> None:
-        """Add the tally of the claims and the counts of the tests to the manifest."""
-        if self.manifest:
-            family = family or self.manifest.family
-            self.manifest = replace(self.manifest, family=family, judged=judged)
-
-    def lose(self, why: str) -> None:
-        """Measure and record nothing more on this bay; the other bays continue."""
-        self.lost = self.lost or why
+    def connected(self, stack: ExitStack) -> Channel:
+        """Return the connection to the machine; a worker opens its own, which ``stack`` closes."""
+        if self.channel:
+            return self.channel
+        bay = self.qualification.bay
+        return connected(bay.target, stack, self.journal.transcribe(bay.machine))
 
     @contextmanager
-    def campaign(
-        self, progress: Progress, looked: Looked | None = None, watch: Callable[[Machine], Live] | None = None
-    ) -> Iterator[Campaign]:
-        """Lease the drives and read their health; release them when the block is left."""
+    def campaign(self, take: Callable[[News], None]) -> Iterator[Campaign]:
+        """Lease the drives and read their health; release them when the block is left. ``take`` gets all progress."""
         if self.qualification.settings.read_only:
             raise RigError("a run with --ssd-read-only measures nothing, and takes no lease")
-        found, journal = self.qualification, self._journal
+        found = self.qualification
         with ExitStack() as stack:
-            channel = self.channel
-            if channel is None:
-                channel = found.bay.connect(journal.transcribe(found.bay.machine))
-                stack.callback(channel.close)
+            channel = self.connected(stack)
             driver.require(channel, {step.geometry.level for step in self.steps})
-            live = watch(channel) if watch else None
-            if live:
-                stack.callback(live.close)
-            setup = self._setup(channel, stack, progress, looked, live)
-            campaign = Campaign(
+            live = Live(take, getattr(channel, "line_process", None), self.glance_s)
+            stack.callback(live.close)
+            setup = self._setup(channel, stack, live, take)
+            self._campaign = campaign = Campaign(
                 setup,
                 CampaignPlan.of(self.steps, found.protocol),
-                ResultCache(journal.path, earlier=found.memory),
+                ResultCache(self.journal.path, earlier=found.memory),
                 tails=stopping.tails(self.asked, found.spec),
             )
-            self._rule(campaign)
+            campaign.enough = self._promises()
+            if self.budget:
+                campaign.allowed = self.budget.require
+                campaign.enough = self.budget.until_spent(campaign.enough)
             self._note_shared_links(channel)
             stack.callback(self._health_after, channel, setup)
             stack.callback(unless_lost, campaign.close)
@@ -293,30 +263,25 @@ class BayRun:
             if error.ends_run:
                 raise
             return
-        self._journal.note("shared_links", **shallow(SharedLinks(links)))
+        self.journal.note("shared_links", **shallow(SharedLinks(links)))
 
-    def _rule(self, campaign: Campaign) -> None:
-        """Set what decides when steps of a campaign may begin and its measurements stop; the budget comes last."""
-        campaign.enough = self._promises(campaign)
-        if self.budget:
-            campaign.allowed = self.budget.require
-            campaign.enough = self.budget.until_spent(campaign.enough)
-
-    def _promises(self, campaign: Campaign) -> Promises:
-        """Return what decides whether a point of this campaign needs another visit."""
+    def _promises(self) -> Promises:
+        """Return what decides whether a point of the campaign needs another visit."""
         found = self.qualification
         # Of a resumed run a prediction might have to measure a bare drive again, while something else is measured.
-        attributor = None if found.resumed else self.attributor(lambda: campaign)
+        attributor = None if found.resumed else self.attributor
+        chain = None if found.resumed else self.chain
         predicted = attributor.expected if attributor else stopping.as_measured
-        chain = None if found.resumed else self.chain(lambda: campaign)
         limit = chain.of_spec if chain else found.spec.limit
         return Promises(found.spec, found.protocol, self.asked, self.family, predicted, limit)
 
-    def _setup(
-        self, channel: Channel, stack: ExitStack, progress: Progress, looked: Looked | None, live: Live | None
-    ) -> Setup:
+    def _setup(self, channel: Channel, stack: ExitStack, live: Live, take: Callable[[News], None]) -> Setup:
         """Lease the drives, and return what all measurements need; ``stack`` gives the drives back as they were."""
         found = self.qualification
+
+        def progress(what: str, seconds: float) -> None:
+            take(Begun(what, seconds))
+
         terms, unchecked = self._terms(progress), found.settings.unchecked
         held = HeldDrives(channel, found.bay.drives, found.bay.contents, terms, unchecked)
         stack.callback(unless_lost, held.release)
@@ -327,10 +292,10 @@ class BayRun:
             machine=channel,
             held=held,
             protocol=found.protocol,
-            logbook=self._journal,
+            logbook=self.journal,
             machine_id=found.bay.facts.get("machine_id", ""),
             progress=progress,
-            looked=looked,
+            looked=lambda sentence: take(Looked(sentence)),
             live=live,
             failures=self.failures,
             caches=caches,
@@ -345,13 +310,13 @@ class BayRun:
     def _write_caches(self, channel: Channel, held: HeldDrives) -> WriteCaches:
         found = self.qualification
         return WriteCaches(
-            channel, held, found.protocol.write_cache, self._journal.note, found.bay.facts.get("machine_id", ""),
+            channel, held, found.protocol.write_cache, self.journal.note, found.bay.facts.get("machine_id", ""),
             found.resumed.write_caches if found.resumed else {},
         )  # fmt: skip
 
     def _terms(self, progress: Progress) -> Terms:
         """Return the terms of the lease."""
-        note = Note.of_this_process(called(self._journal.path), self.planned_s)
+        note = Note.of_this_process(called(self.journal.path), self.forecast.seconds if self.forecast else None)
         wait_s = self.qualification.settings.wait_s
         return Terms(note, wait_s, waiting=lambda reason, left_s: progress(f"waiting: {reason}", left_s))
 
@@ -368,13 +333,13 @@ class BayRun:
         read = health.read(channel, drives)
         for drive in drives:
             if drive.path in read:
-                keep_health(self._journal, drive, read[drive.path], when)
+                keep_health(self.journal, drive, read[drive.path], when)
         return read
 
     def _note_unfinished(self, channel: Channel) -> None:
         """Record processes that continue on the machine after this session."""
         for sentence in channel.unfinished():
-            self._journal.note("still_running", sentence=sentence)
+            self.journal.note("still_running", sentence=sentence)
 
     def _health_after(self, channel: Channel, setup: Setup) -> None:
         """Record the drives' health, and each drive that failed or whose health got worse."""
@@ -384,48 +349,26 @@ class BayRun:
         failures = setup.failures
         for drive in setup.held.drives:  # by the names that they have now
             failed, before = failures.failed.get(drive.name), failures.before.get(drive.path)
-            findings = defects = [failed.sentence] if failed else []
             repaired = failures.repairs(drive.name)
-            findings = [*findings, *(sentence for sentence, _ in repaired)]
-            defects = [*defects, *(sentence for sentence, is_defect in repaired if is_defect)]
+            defects = [failed.sentence] if failed else []
+            findings = [*defects, *(sentence for sentence, _ in repaired)]
+            defects += [sentence for sentence, is_defect in repaired if is_defect]
             try:
                 if before is not None:
                     after = health.read(channel, [drive])[drive.path]
-                    keep_health(self._journal, drive, after, "after")
-                    worse, broken = failures.worsened(drive, before, after), failures.defects(drive, before, after)
-                    findings, defects = [*findings, *worse], [*defects, *broken]
+                    keep_health(self.journal, drive, after, "after")
+                    changes = list(failures.changes(drive, before, after))
+                    findings += [change for change, _ in changes]
+                    defects += [change for change, is_defect in changes if is_defect]
             except JournalError:
                 raise  # evidence is missing
             except RigError as error:
                 if error.ends_run:
                     return  # a lost machine answers nothing; its error is raised already
-                findings = [*findings, str(error)]
+                findings.append(str(error))
             if findings:
                 worsened = WorsenedDrive(drive.identity, drive.describe(), tuple(findings), tuple(defects))
-                self._journal.note("drive_worsened", **shallow(worsened))
-
-    def finish(self, status: int) -> None:
-        """Write the last record and the manifest, close what the run opened, and seal the folder.
-
-        Each step runs even if another one fails. Raises ``JournalError`` if evidence could not be written.
-        """
-        journal = self.qualification.journal
-        with ExitStack() as last:
-            if journal and self.manifest:
-                ended = self.manifest.closed(utc_now(), status)
-                last.callback(journal.seal)
-                last.callback(self._make_page, journal.path)
-                last.callback(self.stack.close)
-                last.callback(journal.write_manifest, ended.to_record())
-                last.callback(journal.note, "run_ended", exit_status=status)
-            else:
-                last.callback(self.stack.close)
-
-    def _make_page(self, folder: Path) -> None:
-        """Write the page and the other artefacts, after all records and before the seal."""
-        settings = self.qualification.settings
-        self.page = artefacts.make(folder) if settings.page else None
-        self.complaints = artefacts.write_all(folder, settings, alone=not self.qualification.name)
+                self.journal.note("drive_worsened", **shallow(worsened))
 
 
 def _restore(caches: WriteCaches, channel: Channel) -> None:

@@ -59,7 +59,9 @@ class LivePageFeed:
         self._is_over = False
         self._lock = threading.RLock()
         self._tally = LiveTally()
-        self._error = LiveError()
+        #: The latest error of a test, and how many further tests had it that were not logged.
+        self._error = ""
+        self._repetitions = 0
         self._publish(Topic.RUN, title=runs[0].spec.name, about=_about(runs, folder))
 
     def take(self, event: News, before: BayProgress, bay: BayProgress, at_s: float) -> None:
@@ -105,10 +107,11 @@ class LivePageFeed:
     def wrong(self, test: str, message: str) -> None:
         """Log the error of a test; equal errors of tests in a row appear once, then their number."""
         with self._lock:
-            if not self._error.is_again(message):
-                self._log_repetitions()
-                self._error = LiveError(message)
+            if message == self._error:
+                self._repetitions += 1
+            else:
                 self.log(f"{test}: {message}")
+                self._error = message
 
     def log(self, text: str, at_ms: int | None = None) -> None:
         with self._lock:
@@ -151,8 +154,10 @@ class LivePageFeed:
             self._publish(Topic.TALLY, "", **self._tally.facts())
 
     def _log_repetitions(self) -> None:
-        if sentence := self._error.unreported():
-            self._publish(Topic.LOG, at_ms=round(1000 * time.time()), text=sentence)
+        again, self._repetitions = self._repetitions, 0
+        if again:
+            text = f"the same error in {again:,} more test{'s' if again > 1 else ''}"
+            self._publish(Topic.LOG, at_ms=round(1000 * time.time()), text=text)
 
     def _publish(self, topic: Topic, bay: str = "", **facts: object) -> None:
         self._feed.publish(topic, _printable(facts), safe_text.line(bay, 80))
@@ -168,28 +173,6 @@ def _about(runs: Sequence[Qualification], folder: Path | None) -> str:
     rehearsal = "" if first.acceptance else ", not for acceptance"
     judged = f"judged by {specs}; protocol {first.protocol.name}{rehearsal}"
     return f"{len(drives)} × {models} on {where}; {judged}; run folder {folder}"
-
-
-@dataclass(slots=True)
-class LiveError:
-    """An error that consecutive tests may share."""
-
-    message: str = ""
-    #: Number of repetitions that have not been logged.
-    again: int = 0
-
-    def is_again(self, message: str) -> bool:
-        if message != self.message:
-            return False
-        self.again += 1
-        return True
-
-    def unreported(self) -> str:
-        """Return a sentence about the repetitions, once."""
-        again, self.again = self.again, 0
-        if not again:
-            return ""
-        return "the same error in 1 more test" if again == 1 else f"the same error in {again:,} more tests"
 
 
 @dataclass(slots=True)
@@ -244,7 +227,7 @@ def _load(load: LoadBegun, spec: Spec) -> dict[str, object]:
         shown |= {"limit": limit.bound, "limit_text": f"limit {format_value(limit.bound, claim.unit)} ({limit.source})"}
     if published := spec.published(claim, geometry, workload):
         shown |= {"published": published.value, "published_text": f"published {published} ({published.source})"}
-    return _printable(shown)
+    return shown
 
 
 def _round(event: LoadBegun | Now) -> dict[str, object]:

@@ -7,6 +7,7 @@ could not be delivered is a line of the summary and a record of the run folder.
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import time
 from collections import Counter
@@ -17,11 +18,11 @@ import pytest
 
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.watch.receivers import Receiver
-from pytest_ssdqual.plugin.watch.stalls import stall
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.notification import Notification, Occasion, redacted
-from pytest_ssdqual.qual.progress_events import RunProgress
+from pytest_ssdqual.qual.progress_events import BayProgress, RunProgress
+from pytest_ssdqual.qual.units import format_clock, format_duration
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_folder.journal import JournalError
 from pytest_ssdqual.rig.machine.machine import utc_now
@@ -32,6 +33,10 @@ RETRY_S = 5.0
 DRAIN_S = 15.0
 #: Longest time between two checks for stalls.
 CHECK_S = 30.0
+#: A step without live statistics, such as a purge, may take this many times its planned time.
+LATE = 2.0
+#: A step whose time is unknown may take this many times the limit.
+UNPLANNED = 4.0
 SENTENCE_CHARACTERS = 600
 #: Bays that notify of the same occasion before the end: a rack that has lost its network is one message, not forty.
 MOST_BAYS = 10
@@ -194,3 +199,21 @@ class Notifier:
         if len(self._runs) < 2 or not bad:
             return ""
         return f"; failures or errors on {named(bad, MOST_BAYS)}"
+
+
+def stall(bay: BayProgress, limit_s: float, now_s: float) -> str:
+    """Return a sentence if the bay has made no progress for too long; empty otherwise.
+
+    That is ``limit_s`` while fio runs with live statistics, and longer in a step without them.
+    """
+    if bay.step is None:
+        return ""
+    planned_s = bay.step.expected_s if math.isfinite(bay.step.expected_s) else 0.0
+    planned = f" (planned: {format_clock(planned_s)})" if planned_s > 0 else ""
+    what = "no I/O was measured"
+    allowed_s = limit_s
+    if bay.now is None:
+        what = "no progress was reported"
+        allowed_s = max(limit_s, LATE * planned_s) if planned_s > 0 else UNPLANNED * limit_s
+    quiet_s = now_s - bay.active_s
+    return f"{bay.step.what}{planned}: {what} for {format_duration(quiet_s)}" if quiet_s >= allowed_s else ""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from pytest_ssdqual.plugin.session.qualification import Qualification
+from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.plugin.watch.live_page import LivePageFeed
 from pytest_ssdqual.plugin.watch.notifier import Notifier
 from pytest_ssdqual.plugin.watch.terminal import on_terminal
-from pytest_ssdqual.qual.progress_events import Begun, Idle, Looked, News
+from pytest_ssdqual.qual.progress_events import Idle, News
 from pytest_ssdqual.report.evidence.evidence import Evidence
-from pytest_ssdqual.report.terminal.plan import PrintedPlan, plan_lines
+from pytest_ssdqual.report.terminal.plan import plan_lines
 from pytest_ssdqual.report.terminal.progress_spool import SpoolReader, SpoolWriter
 
 #: Period of live statistics for the page.
@@ -25,7 +26,7 @@ class Observers:
     """Passes progress events of one or several bays to all observers; on the controller."""
 
     def __init__(self, config: pytest.Config, runs: Sequence[Qualification], page: LivePageFeed | None,
-                 notifier: Notifier | None = None) -> None:  # fmt: skip
+                 notifier: Notifier | None) -> None:  # fmt: skip
         self._page = page
         self._session = config.pluginmanager.get_plugin("session")
         self.progress = on_terminal(config)
@@ -100,10 +101,10 @@ class Observers:
 class WorkerEvents:
     """Writes the progress events of an xdist worker to its progress log, which the controller reads."""
 
-    def __init__(self, run: Qualification, predict: Callable[[], PrintedPlan | None]) -> None:
-        """``predict`` returns the printed plan; None if nothing is measured."""
-        self._writer = SpoolWriter(run.journal.path, run.journal.writer) if run.journal else None
-        self._predict = predict
+    def __init__(self, run: BayRun) -> None:
+        journal = run.qualification.journal
+        self._writer = SpoolWriter(journal.path, journal.writer) if journal else None
+        self._run = run
         self._is_idle = True
 
     def take(self, event: News) -> None:
@@ -113,7 +114,7 @@ class WorkerEvents:
 
     @pytest.hookimpl
     def pytest_collection_finish(self) -> None:
-        plan = self._predict()
+        plan = self._run.forecast
         if plan is not None:
             # The header of the controller knows the expected number of drives.
             self.take(replace(plan.planned, lines=tuple(plan_lines(replace(plan, is_expected=True)))))
@@ -122,16 +123,6 @@ class WorkerEvents:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if not self._is_idle:
             self.take(Idle())
-
-
-def begun(take: Callable[[News], None]) -> Callable[[str, float], None]:
-    """Adapt ``take`` to the callback for progress of ``rig.measure``."""
-    return lambda what, seconds: take(Begun(what, seconds))
-
-
-def looked(take: Callable[[News], None]) -> Callable[[str], None]:
-    """Adapt ``take`` to the callback for looks of ``rig.measure``."""
-    return lambda sentence: take(Looked(sentence))
 
 
 def _outcome(report: pytest.TestReport) -> str:

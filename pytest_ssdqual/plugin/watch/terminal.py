@@ -42,20 +42,19 @@ def on_terminal(config: pytest.Config) -> Progress:
             reporter._tw._current_line = ""
             reporter.currentfspath = None if names_again else reporter.currentfspath
 
-    def width() -> int:
+    def size() -> os.terminal_size:
         try:
-            return os.get_terminal_size(stream.fileno()).columns or columns(reporter)
+            return os.get_terminal_size(stream.fileno())
         except (OSError, ValueError):
-            return columns(reporter)
-
-    def height() -> int:
-        try:
-            return os.get_terminal_size(stream.fileno()).lines or 24
-        except (OSError, ValueError):
-            return 24
+            return os.terminal_size((0, 0))
 
     return Progress(
-        stream, terminal=can_erase, width=width, height=height, fresh_line=fresh_line, has_gauges=is_verbose
+        stream,
+        terminal=can_erase,
+        width=lambda: size().columns or columns(reporter),
+        height=lambda: size().lines or 24,
+        fresh_line=fresh_line,
+        has_gauges=is_verbose,
     )
 
 

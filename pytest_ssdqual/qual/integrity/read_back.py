@@ -190,8 +190,10 @@ class ReadBack:
         clauses = [f"drive {drive.serial}: {'; '.join(drive.findings)}" for drive in faulty[:MOST_DESCRIBED]]
         if len(faulty) > MOST_DESCRIBED:
             clauses.append(f"and {len(faulty) - MOST_DESCRIBED} more")
-        others = f" ({returned})" if returned else ""
-        return f"{about}: {counted(len(faulty), 'drive')} with findings: {'; '.join(clauses)}{others}"
+        doubts = [f"nothing is decided about {drive.serial}: {drive.doubt}" for drive in self.drives if drive.doubt]
+        others = "; ".join(filter(None, (*doubts[:MOST_DESCRIBED], returned)))
+        of_others = f" ({others})" if others else ""
+        return f"{about}: {counted(len(faulty), 'drive')} with findings: {'; '.join(clauses)}{of_others}"
 
 
 def _capacities(drives: Sequence[DriveReadBack]) -> str:

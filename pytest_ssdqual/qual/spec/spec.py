@@ -149,6 +149,11 @@ class Spec:
         return self
 
     @property
+    def different(self) -> tuple[Spec, ...]:
+        """The sheets of the drives, each once."""
+        return (self,)
+
+    @property
     def assignment(self) -> str:
         """Each sheet with the serial numbers of its drives; empty if all drives have the same one."""
         return ""

@@ -137,9 +137,9 @@ class Evidence:
     outcome: Finding
     margin_percent: float | None
     sentence: str
-    protocol: str
-    #: True if the protocol may decide about a product.
-    acceptance: bool
+    #: Protocol of the run, and True if it may decide about a product; set when the evidence is kept.
+    protocol: str = ""
+    acceptance: bool = False
     figures: Figures = field(default_factory=dict)
     #: Names of raw files in the run folder.
     raw: tuple[str, ...] = ()
@@ -257,20 +257,15 @@ def _recordable(widening: Widening) -> Widening:
     return Widening(widening.share, -math.inf if low is None else low, math.inf if high is None else high)
 
 
-def of_verdict(
-    verdict: Verdict,
-    *,
-    protocol: str,
-    acceptance: bool,
-    figures: Figures = MappingProxyType({}),
-    raw: Iterable[str] = (),
-) -> Evidence:
+def of_verdict(verdict: Verdict, *, figures: Figures = MappingProxyType({}), raw: Iterable[str] = ()) -> Evidence:
     """Return the evidence of a verdict."""
     limit = verdict.limit
     observed = of_observation(
-        verdict.claim, verdict.subject, verdict.estimate, protocol=protocol, acceptance=acceptance,
+        verdict.claim,
+        verdict.subject,
+        verdict.estimate,
         wider=multiplicity.of(verdict.again) if verdict.again else (),
-    )  # fmt: skip
+    )
     return replace(
         observed, limit=limit.bound, direction=limit.direction, source=limit.source,
         outcome=Finding(verdict.outcome.value), margin_percent=verdict.margin_percent, sentence=repr(verdict),
@@ -278,15 +273,7 @@ def of_verdict(
     )  # fmt: skip
 
 
-def of_observation(
-    claim: Claim,
-    subject: Subject,
-    estimate: Estimate,
-    *,
-    protocol: str,
-    acceptance: bool,
-    wider: tuple[Widening, ...] = (),
-) -> Evidence:
+def of_observation(claim: Claim, subject: Subject, estimate: Estimate, *, wider: tuple[Widening, ...] = ()) -> Evidence:
     """Return the evidence of a figure without a promise."""
     return Evidence(
         claim=claim.value,
@@ -303,8 +290,6 @@ def of_observation(
         outcome=Finding.OBSERVED,
         margin_percent=None,
         sentence=f"{claim.label} of {subject}: {estimate}",
-        protocol=protocol,
-        acceptance=acceptance,
         confidence=estimate.confidence,
         is_reading=estimate.is_reading,
         basis=estimate.basis,

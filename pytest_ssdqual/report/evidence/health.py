@@ -29,15 +29,13 @@ def failed_in(serial: str, test: str) -> str:
     return f"drive {serial} failed in {test}"
 
 
-def of_failures(about: str, drives: Sequence[FailedDrive], *, protocol: str, acceptance: bool) -> Evidence:
+def of_failures(about: str, drives: Sequence[FailedDrive]) -> Evidence:
     """Return the evidence that drives failed while ``about``, a geometry, was under load."""
     sentence = "; ".join(each.sentence for each in drives)
     return counted(
         FAILED, about, LOAD, {each.serial: each.findings for each in drives},
         sentence=f"{sentence} (under the load of {about})",
         remarks=tuple(f"{each.serial}: {word}" for each in drives for word in each.kernel[:MOST_MESSAGES]),
-        protocol=protocol,
-        acceptance=acceptance,
     )  # fmt: skip
 
 
@@ -47,8 +45,6 @@ def of_drives(
     sentence: str,
     *,
     spec: str,
-    protocol: str,
-    acceptance: bool,
     remarks: Sequence[str] = (),
 ) -> Evidence:
     """Return the evidence of the health of all drives, with the findings by serial number.
@@ -58,7 +54,7 @@ def of_drives(
     of_findings = (f"{serial}: {each}" for serial, found in findings.items() for each in found)
     return counted(
         HEALTH, about, RUN, findings,
-        sentence=sentence, remarks=(*of_findings, *remarks), protocol=protocol, acceptance=acceptance,
+        sentence=sentence, remarks=(*of_findings, *remarks),
         source=f"table health of {spec}: {SOURCE}",
     )  # fmt: skip
 
@@ -71,8 +67,6 @@ def counted(
     *,
     sentence: str,
     remarks: tuple[str, ...],
-    protocol: str,
-    acceptance: bool,
     source: str = SOURCE,
     raw: tuple[str, ...] = (),
     cause: Cause | None = None,
@@ -81,7 +75,7 @@ def counted(
     bad = [serial for serial, found in findings.items() if found]
     evidence = none_allowed(
         claim, about, workload, len(bad), len(findings),
-        source=source, sentence=line(sentence, 4000), protocol=protocol, acceptance=acceptance,
+        source=source, sentence=line(sentence, 4000),
     )  # fmt: skip
     return replace(
         evidence,
@@ -96,10 +90,7 @@ def counted(
     )
 
 
-def none_allowed(
-    claim: str, about: str, workload: str, wrong: int, n: int, *, source: str, sentence: str, protocol: str,
-    acceptance: bool,
-) -> Evidence:  # fmt: skip
+def none_allowed(claim: str, about: str, workload: str, wrong: int, n: int, *, source: str, sentence: str) -> Evidence:
     """Return evidence whose figure is the number of what is wrong among ``n``; the limit is 0."""
     value = float(wrong)
     return Evidence(
@@ -117,7 +108,5 @@ def none_allowed(
         outcome=Finding.FAIL if wrong else Finding.PASS,
         margin_percent=-100.0 if wrong else 0.0,
         sentence=sentence,
-        protocol=protocol,
-        acceptance=acceptance,
         is_reading=True,
     )

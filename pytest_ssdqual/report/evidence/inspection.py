@@ -18,9 +18,7 @@ FINDINGS = {
 }
 
 
-def of_inspection(
-    verdict: InspectionVerdict, *, source: str, protocol: str, acceptance: bool, raw: tuple[str, ...] = ()
-) -> Evidence:
+def of_inspection(verdict: InspectionVerdict, *, source: str, raw: tuple[str, ...] = ()) -> Evidence:
     """Return the evidence of one check, whose parts are the drives; its figure counts those that deviate.
 
     Drives whose value is unknown widen the interval: they may deviate, too.
@@ -44,8 +42,6 @@ def of_inspection(
         outcome=outcome,
         margin_percent=margin_percent if is_promised else None,
         sentence=verdict.sentence,
-        protocol=protocol,
-        acceptance=acceptance,
         figures={"deviating_drives": int(deviating), "unknown_drives": int(unknown)},
         raw=raw,
         members=tuple(map(_part, verdict.drives)),

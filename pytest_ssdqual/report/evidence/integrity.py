@@ -23,11 +23,11 @@ REBUILT, READ_BACK = "damage_after_rebuild", "read_back"
 POWER_CUTS = "power_cut_losses"
 
 
-def of_survival(found: Survival, *, protocol: str, acceptance: bool, raw: tuple[str, ...] = ()) -> Evidence:
+def of_survival(found: Survival, raw: tuple[str, ...] = ()) -> Evidence:
     """Return the evidence that no block was lost; its figure is the number of findings."""
     evidence = health.none_allowed(
         CLAIM, str(found.geometry), "histories", len(found.findings), found.histories,
-        source=SOURCE, sentence=repr(found), protocol=protocol, acceptance=acceptance,
+        source=SOURCE, sentence=repr(found),
     )  # fmt: skip
     return replace(
         evidence,
@@ -44,7 +44,7 @@ def of_survival(found: Survival, *, protocol: str, acceptance: bool, raw: tuple[
     )
 
 
-def of_read_back(comparison: ReadBack, remarks: Sequence[str], *, protocol: str, acceptance: bool) -> Evidence:
+def of_read_back(comparison: ReadBack, remarks: Sequence[str]) -> Evidence:
     """Return the evidence that drives return what was written to them; its figure is the number of drives that do not.
 
     ``remarks`` are about drives that are not judged.
@@ -61,15 +61,13 @@ def of_read_back(comparison: ReadBack, remarks: Sequence[str], *, protocol: str,
         findings,
         sentence=repr(comparison),
         remarks=(*(f"{serial}: {finding}" for serial in wrong for finding in findings[serial]), *unseen, *remarks),
-        protocol=protocol,
-        acceptance=acceptance,
         source="what was written to a drive is what it returns (docs/integrity.md)",
         raw=(comparison.raw,),
         cause=Cause(Culprit.DRIVE, findings[wrong[0]][0], tuple(wrong)) if wrong else None,
     )
 
 
-def of_rebuild(found: Rebuild, *, protocol: str, acceptance: bool) -> Evidence:
+def of_rebuild(found: Rebuild) -> Evidence:
     """Return the evidence that a rebuild damaged nothing.
 
     Its figure is md's number of mismatches, plus 1 if data was read back wrong.
@@ -77,7 +75,7 @@ def of_rebuild(found: Rebuild, *, protocol: str, acceptance: bool) -> Evidence:
     evidence = health.none_allowed(
         REBUILT, str(found.geometry), str(found.foreground.workload), found.mismatches + bool(found.damage), 1,
         source="what was written before members failed is what is read after they were rebuilt",
-        sentence=repr(found.intact), protocol=protocol, acceptance=acceptance,
+        sentence=repr(found.intact),
     )  # fmt: skip
     return replace(
         evidence,
@@ -87,9 +85,7 @@ def of_rebuild(found: Rebuild, *, protocol: str, acceptance: bool) -> Evidence:
     )
 
 
-def of_power_cuts(
-    losses: Sequence[DriveLosses], cuts: int, sentence: str, *, protocol: str, acceptance: bool
-) -> Evidence:
+def of_power_cuts(losses: Sequence[DriveLosses], cuts: int, sentence: str) -> Evidence:
     """Return the evidence that drives keep their data in power cuts, of which ``cuts`` were judged.
 
     Its figure is the number of wrong writes, and of drives that did not come back.
@@ -107,8 +103,6 @@ def of_power_cuts(
             for drive in losses
             if drive.unflushed
         ),
-        protocol=protocol,
-        acceptance=acceptance,
         source="what was acknowledged and flushed survives a power cut (docs/integrity.md)",
         raw=tuple(name for drive in losses for name in drive.raw),
         cause=Cause(Culprit.DRIVE, bad[0].findings[0], tuple(drive.serial for drive in bad)) if bad else None,

@@ -20,7 +20,7 @@ OUTCOMES = {
 }
 
 
-def of_search(search: WorkloadSearch, *, protocol: str, acceptance: bool, remarks: Sequence[str] = ()) -> Evidence:
+def of_search(search: WorkloadSearch, remarks: Sequence[str] = ()) -> Evidence:
     """Return the evidence of a search without a confirmed fail.
 
     Its figure is a count: the number of workloads that passed among those that were decided.
@@ -42,8 +42,6 @@ def of_search(search: WorkloadSearch, *, protocol: str, acceptance: bool, remark
         outcome=Finding.PASS if search else Finding.INCONCLUSIVE,
         margin_percent=margin,
         sentence=search.sentence(),
-        protocol=protocol,
-        acceptance=acceptance,
         is_reading=True,
     )
     return _searched(found, search, remarks)

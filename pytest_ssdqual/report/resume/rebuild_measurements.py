@@ -44,7 +44,7 @@ from pytest_ssdqual.report.run_folder.reader import Record
 from pytest_ssdqual.rig.fio import output
 from pytest_ssdqual.rig.fio.output import StatusReader
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
-from pytest_ssdqual.rig.resume.checkpoint import Checkpoint, ResultKey
+from pytest_ssdqual.rig.resume.checkpoint import Checkpoint, EarlierResults, ResultKey
 
 #: File names of ``Journal.keep``.
 NAME = re.compile(r"[a-z]+/[\w,:+=][\w.,:+=-]*", re.ASCII)
@@ -102,7 +102,6 @@ class Shelf:
             raise Forgotten(f"{raw} is damaged: {error}") from error
         if workload.burst_s:
             read = output.of_bursts(read, noted.window_s)
-        parts, part_reports = output.of_drives(read, geometry)
         return Run(
             workload=workload,
             geometry=geometry,
@@ -113,9 +112,7 @@ class Shelf:
             rounds=len(noted.round_iops),
             raw=raw,
             seen=noted.seen,
-            parts=parts,
-            reports=read.of_target,
-            part_reports=part_reports,
+            parts=output.of_drives(read, geometry),
             spell_length_s=noted.spell_length_s,
         )
 
@@ -203,7 +200,7 @@ BUILDERS: Mapping[str, tuple[str, type[Any], Callable[[Any, Shelf], object]]] = 
 
 
 @dataclass(slots=True)
-class Recollection:
+class Recollection(EarlierResults):
     """The ``EarlierResults`` of a run folder at the time of its creation."""
 
     shelf: Shelf

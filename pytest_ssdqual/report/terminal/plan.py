@@ -24,15 +24,15 @@ class PlannedArray:
     #: Array, with the kind of work if it is not a plain measurement: ``raid5x4 saturation``.
     geometry: str
     #: Number of workloads that will be measured on it.
-    workloads: int
+    workloads: int = 0
     #: Least times.
-    condition_s: float
-    measure_s: float
+    condition_s: float = 0.0
+    measure_s: float = 0.0
     #: Bytes that the run writes to all members in the least time, parity and copies included.
-    bytes_written: int
+    bytes_written: float = 0.0
     #: Time and bytes of all that the protocol allows; 0: as the least.
     most_s: float = 0.0
-    most_bytes: int = 0
+    most_bytes: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -43,7 +43,7 @@ class PlannedArray:
         return max(self.seconds, self.most_s)
 
     @property
-    def at_most_bytes(self) -> int:
+    def at_most_bytes(self) -> float:
         return max(self.bytes_written, self.most_bytes)
 
 
@@ -94,11 +94,11 @@ class PrintedPlan:
         return sum(array.at_most_s for array in self.arrays)
 
     @property
-    def bytes_written(self) -> int:
+    def bytes_written(self) -> float:
         return sum(array.bytes_written for array in self.arrays)
 
     @property
-    def at_most_bytes(self) -> int:
+    def at_most_bytes(self) -> float:
         return sum(array.at_most_bytes for array in self.arrays)
 
     @property
@@ -172,8 +172,8 @@ def _row(name: str, array: PlannedArray) -> tuple[str, ...]:
         _duration(array.measure_s),
         _duration(array.seconds),
         _duration(array.at_most_s),
-        format_capacity(array.bytes_written) if array.bytes_written else "-",
-        format_capacity(array.at_most_bytes) if array.at_most_bytes else "-",
+        format_capacity(int(array.bytes_written)) if array.bytes_written else "-",
+        format_capacity(int(array.at_most_bytes)) if array.at_most_bytes else "-",
     )
 
 

@@ -42,7 +42,6 @@ from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md import ceiling
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import (
-    drives_alone,
     fixed_time,
     load_calibration,
     read_back,
@@ -138,7 +137,9 @@ class Campaign:
         bare = self.plan.bare
         for kind in (StepKind.MEASURED, StepKind.MEMBER):
             if bare and (step := CampaignStep(kind, bare, workload)) in self.plan.steps:
-                return cast(Measured, self._result(step) if self._is_known(step) else self._refuse(step))
+                if not self._is_known(step):
+                    raise RigError(f"{workload} was not measured on the bare drives before the arrays")
+                return cast(Measured, self._result(step))
         raise RigError(f"{workload} was not measured on the bare drives")
 
     def member_workloads(self, geometry: Geometry, workload: Workload) -> tuple[Workload, ...]:
@@ -184,41 +185,35 @@ class Campaign:
             return self._alone.get(key)
         if key not in self._alone:
             members = tuple(drive for drive in array.members if drive.name == serial)
-            one = replace(array, geometry=drives_alone.ONE, members=members)
+            one = replace(array, geometry=fixed_time.ONE, members=members)
             self._alone[key] = None
             try:
-                self._alone[key] = drives_alone.measure(self._of_members(), one, workload).measurements[0]
+                self._alone[key] = fixed_time.measure_alone(self._of_members(), one, workload).measurements[0]
             except RigError as error:
                 if error.ends_run:
                     raise
         return self._alone[key]
 
-    def ceiling(self, geometry: Geometry, workload: Workload, completion_ns: int) -> Ceiling:
+    def ceiling(self, geometry: Geometry, workload: Workload) -> Ceiling:
         """Return what md and the host can do with the same array on memory devices; measured once for each in a boot.
 
         ``MachineLost`` if the machine is lost.
         """
         key = geometry, workload
         if key not in self._ceilings:
-            self._ceilings[key] = self._earlier_ceiling(geometry, workload, completion_ns) or ceiling.measure(
-                self.setup, geometry, workload, completion_ns
-            )
+            earlier = self._earlier_ceiling(geometry, workload)
+            self._ceilings[key] = earlier or ceiling.measure(self.setup, geometry, workload)
         return self._ceilings[key]
 
-    def _earlier_ceiling(self, geometry: Geometry, workload: Workload, completion_ns: int) -> Ceiling | None:
+    def _earlier_ceiling(self, geometry: Geometry, workload: Workload) -> Ceiling | None:
         """Return the ceiling of an earlier session in this boot; one that was unknown may be known now."""
         found = self.cache.earlier.recall(ResultKey("ceiling", geometry, str(workload)))
-        if not isinstance(found, Ceiling) or found.iops is None:
-            return None
-        if (found.asked, found.completion_ns) != (workload, completion_ns):
+        if not isinstance(found, Ceiling) or found.iops is None or found.asked != workload:
             return None
         return found if found.boot_id == ceiling.boot_id(self.setup.machine) else None
 
     def _is_known(self, step: CampaignStep) -> bool:
         return self.cache.knows(step, step.key)
-
-    def _refuse(self, step: CampaignStep) -> Measured:
-        raise RigError(f"{step.what} was not measured on the bare drives before the arrays")
 
     def read_back(self, geometry: Geometry) -> ReadBack:
         """Return the comparison of all data of drives side by side with what was written to them.
@@ -401,7 +396,7 @@ class Campaign:
         if step.kind is StepKind.MEMBER:
             return fixed_time.measure(self._of_members(), array, step.what, step.kind.value)
         if step.kind is StepKind.ALONE:
-            return drives_alone.measure(self._of_members(), array, step.what)
+            return fixed_time.measure_alone(self._of_members(), array, step.what)
         return self._measured(array, step.what)
 
     def _of_members(self) -> Setup:
@@ -452,8 +447,8 @@ class Campaign:
     def _recalled(self, step: CampaignStep) -> Measured | None:
         """Return the result of this session or of an earlier one; None if there is none that is this step's."""
         if step not in self.cache:
-            recalled = self.cache.earlier.recall(step.key) if self.cache.earlier.has(step.key) else None
-            if not isinstance(recalled, Measured) or not _is_of(step, recalled):
+            recalled = self.cache.earlier.recall(step.key)
+            if not _is_of(step, recalled):
                 return None
             self.cache.put(step, recalled)
         return cast(Measured, self.cache[step])
@@ -471,17 +466,12 @@ class Campaign:
         return measured
 
 
-def _is_of(step: CampaignStep, found: object) -> bool:
+def _is_of(step: CampaignStep, result: object) -> bool:
     """Return True if a result of an earlier session is that of this step: names may have been given anew."""
-    if isinstance(found, ReadBack):
-        return step.kind is StepKind.READ_BACK
-    if isinstance(found, RoundsResult):
-        return step.kind is StepKind.LOOP and found.loop == step.what
-    if isinstance(found, Saturation):
-        return step.kind is StepKind.SATURATION and found.run.workload == step.what
-    if isinstance(found, DrivesAlone):
-        return step.kind is StepKind.ALONE and found.workload == step.what
-    if isinstance(found, Rebuild):
-        return step.kind is StepKind.REBUILD and found.foreground.workload == step.what
-    is_run = step.kind in (StepKind.MEMBER, StepKind.MEASURED, StepKind.SEARCH)
-    return isinstance(found, Measured) and is_run and found.workload == step.what
+    if isinstance(result, RoundsResult):
+        return result.loop == step.what
+    if isinstance(result, Rebuild):
+        return result.foreground.workload == step.what
+    if isinstance(result, Measured | DrivesAlone | Saturation):
+        return result.workload == step.what
+    return isinstance(result, ReadBack)

@@ -101,6 +101,11 @@ class CampaignStep:
         return ResultKey(self.kind.value, self.geometry, "" if self.what is None else str(self.what))
 
     @property
+    def measured(self) -> Workload | None:
+        """The workload of a measurement in steady state; None of other steps."""
+        return self.what if self.kind is StepKind.MEASURED and isinstance(self.what, Workload) else None
+
+    @property
     def loss(self) -> tuple[int, bool]:
         """Sort key: what the array has lost when the step is done. No step restores a member, or ends a rebuild."""
         return self.geometry.missing, self.kind is StepKind.REBUILD

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from pytest_ssdqual.rig.machine.machine import DriveSilent, MachineLost, RigError, Unforeseen, UnforeseenAgain
-from pytest_ssdqual.rig.resume.checkpoint import EarlierResults, NoEarlierResults, ResultKey
+from pytest_ssdqual.rig.resume.checkpoint import EarlierResults, ResultKey
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class ResultCache:
     folder: Path | None = None
     newest: int = NEWEST
     #: Results of earlier sessions.
-    earlier: EarlierResults = field(default_factory=NoEarlierResults)
+    earlier: EarlierResults = field(default_factory=EarlierResults)
     #: In the order in which they were last asked for.
     _held: dict[object, object] = field(default_factory=dict)
     #: Begin and length of those that were written.
@@ -61,7 +61,7 @@ class ResultCache:
         if key in self._failures:
             raise _bare(self._failures[key])
         value = self._held.pop(key) if key in self._held else self._read(*self._places[key])
-        self._hold(key, value)
+        self.put(key, value)
         return value
 
     def knows(self, key: object, earlier: ResultKey) -> bool:
@@ -85,7 +85,10 @@ class ResultCache:
 
     def put(self, key: object, value: object) -> None:
         """Keep the result of ``key``; what was measured does not change."""
-        self._hold(key, value)
+        self._held[key] = value
+        for old in list(self._held)[: max(0, len(self._held) - self.newest)]:
+            if old in self._places or self._write(old):
+                del self._held[old]
 
     def fail(self, key: object, error: Exception) -> RigError:
         """Store the failure of ``key``, to be raised whenever ``key`` is requested; return the error to raise now.
@@ -135,12 +138,6 @@ class ResultCache:
             return _bare(self._given_up)
         self._unforeseen.add((kind, place))
         return Unforeseen(f"unforeseen error: {what}")
-
-    def _hold(self, key: object, value: object) -> None:
-        self._held[key] = value
-        for old in list(self._held)[: max(0, len(self._held) - self.newest)]:
-            if old in self._places or self._write(old):
-                del self._held[old]
 
     def _write(self, key: object) -> bool:
         """False if it cannot be written: a full disk costs memory and not a measurement."""

@@ -46,8 +46,6 @@ class StandingArray:
     cache: ResultCache
     array: Array | None = None
     condition: ArrayCondition | None = None
-    #: Steady state of the pattern that the array is conditioned for; None if the protocol does not condition.
-    steady: SteadyState | None = None
     #: Conditioning by an earlier session; confirmed before anything is measured.
     _inherited: Conditioned | None = None
     #: Nothing was built yet in place of the array that an earlier session left.
@@ -97,6 +95,11 @@ class StandingArray:
         return self.array
 
     @property
+    def steady(self) -> SteadyState | None:
+        """Steady state of the pattern that the array is conditioned for; None if the protocol does not condition."""
+        return self._conditioned.state if self._conditioned else None
+
+    @property
     def fill(self) -> Fill:
         """What the array, or the drives, were filled with; ``RigError`` if none stands."""
         if self.condition is None:
@@ -140,8 +143,7 @@ class StandingArray:
     def close(self) -> None:
         """Stop the array; the drives stay leased. If that fails, the next call tries again."""
         array, condition = self.array, self.condition
-        self.condition = self.steady = self._inherited = self._bare = None
-        self._conditioned = None
+        self.condition = self._inherited = self._bare = self._conditioned = None
         if array:
             array_lifecycle.stop(self.setup, array)
             self.array = None
@@ -230,7 +232,6 @@ class StandingArray:
 
     def _keep(self, step: Precondition | Refresh, conditioned: Conditioned | None) -> None:
         self._conditioned = conditioned
-        self.steady = conditioned.state if conditioned else None
         self.condition = self.condition and self.condition.after(step)
 
     def _refreshed(self, subject: tuple[Geometry, str]) -> Conditioned | None:

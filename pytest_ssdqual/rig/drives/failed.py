@@ -7,7 +7,7 @@ without it (``DriveFailures.isolated``).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
@@ -69,13 +69,13 @@ class DriveFailures:
     #: SMART data that were read since the run began, after measurements that failed and to judge the health; by path.
     latest: dict[str, DriveHealth] = field(default_factory=dict)
 
-    def worsened(self, drive: Drive, earlier: DriveHealth, now: DriveHealth) -> tuple[str, ...]:
-        """Return the changes of a drive's health that neither use nor this run explains."""
-        return health.worsened(earlier, health.without_power_cuts(now, self.power_cuts), self.limits(drive.name))
+    def changes(self, drive: Drive, earlier: DriveHealth, now: DriveHealth) -> Iterator[tuple[str, bool]]:
+        """Yield the changes of a drive's health that neither use nor this run explains; see ``health.changes``."""
+        return health.changes(earlier, health.without_power_cuts(now, self.power_cuts), self.limits(drive.name))
 
     def defects(self, drive: Drive, earlier: DriveHealth, now: DriveHealth) -> tuple[str, ...]:
         """Return those changes that are a defect by the limits of the spec."""
-        return health.defects(earlier, health.without_power_cuts(now, self.power_cuts), self.limits(drive.name))
+        return tuple(change for change, is_defect in self.changes(drive, earlier, now) if is_defect)
 
     def add_repaired(self, serial: str, counts: Mapping[str, int], messages: Mapping[str, int]) -> None:
         """Add what the kernel counted and reported of a drive during a load."""

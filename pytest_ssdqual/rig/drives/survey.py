@@ -96,17 +96,17 @@ def expand(machine: Machine, patterns: Sequence[str]) -> tuple[Match, ...]:
         raise RigError(
             f"{machine.name} does not report which devices {', '.join(patterns)} are: {answer.errors.strip()}"
         )
-    matched: dict[int, list[tuple[str, str, str]]] = {}
+    matched: list[list[tuple[str, str, str]]] = []
     values = iter((kind, value) for kind, _, value in words)
     for kind, value in values:
         if kind == "pattern":
-            matched[len(matched)] = []
+            matched.append([])
         elif kind == "path":
-            matched[len(matched) - 1].append((value, next(values)[1], next(values)[1]))
+            matched[-1].append((value, next(values)[1], next(values)[1]))
     if len(matched) != len(patterns):
         raise RigError(f"{machine.name} answered for {len(matched)} of {len(patterns)} patterns.")
     return tuple(
-        match for number, pattern in enumerate(patterns) for match in _matches(machine, pattern, matched[number])
+        match for pattern, paths in zip(patterns, matched, strict=True) for match in _matches(machine, pattern, paths)
     )
 
 

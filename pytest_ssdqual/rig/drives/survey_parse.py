@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import Any
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.frozen import frozen
@@ -44,6 +45,9 @@ EXPORTS = {
 }
 #: Kinds of records that are plain attributes of a device.
 ATTRIBUTES = ("dev", "size", "ro", "wwid", "serial", "model", "depth", "firmware", "link")
+
+#: Identifiers of a device, and other texts about it.
+EXACT, WORDS = ("model", "serial", "wwn", "vendor", "firmware"), ("type", "fstype", "pttype", "uuid", "transport")
 
 EBUSY = 16
 #: PROC_PID_INIT_INO of include/linux/proc_ns.h: the initial PID namespace, which contains all others.
@@ -424,26 +428,9 @@ def _finish(draft: Draft, candidates: frozenset[str]) -> Topology:
 
 def _shown(node: Node) -> Node:
     """Make a drive's own strings printable, only here: identifiers stay exact, other text may be shortened."""
-
-    def exact(raw: str | None) -> str | None:
-        return safe_text.name(raw) if raw else None
-
-    def words(raw: str | None) -> str | None:
-        return safe_text.line(raw) if raw else None
-
-    return replace(
-        node,
-        type=safe_text.line(node.type),
-        model=exact(node.model),
-        serial=exact(node.serial),
-        wwn=exact(node.wwn),
-        vendor=exact(node.vendor),
-        firmware=exact(node.firmware),
-        fstype=words(node.fstype),
-        pttype=words(node.pttype),
-        uuid=words(node.uuid),
-        transport=words(node.transport),
-    )
+    shown: dict[str, Any] = {name: safe_text.name(raw) for name in EXACT if (raw := getattr(node, name))}
+    shown |= {name: safe_text.line(raw) for name in WORDS if (raw := getattr(node, name))}
+    return replace(node, **shown)
 
 
 def _arrays(draft: Draft) -> Iterator[MdArray]:

@@ -15,11 +15,10 @@ import re
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.strict_json import read_json
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.cache_state import CacheState
 from pytest_ssdqual.rig.drives.topology import Drive
-from pytest_ssdqual.rig.health.smart_answer import whole
+from pytest_ssdqual.rig.health.smart_answer import parsed, whole
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine
 
@@ -96,11 +95,7 @@ def by_hand(drive: Drive, to: CacheState) -> str:
 def state(report: str) -> CacheState:
     """Return the state that a report of ``write_cache.sh`` shows; ``UNKNOWN`` if it shows none."""
     sections = _sections(report)
-    try:
-        identified = read_json(sections.get("identify", ""))
-    except ValueError:
-        identified = None
-    present = whole(identified, "vwc")
+    present = whole(parsed(sections.get("identify", "")), "vwc")
     if present is not None and not present & 1:
         return CacheState.ABSENT
     if feature := FEATURE.search(sections.get("feature", "")):

@@ -13,7 +13,7 @@ from pytest_ssdqual.rig.drives.fencing import BUSY
 from pytest_ssdqual.rig.fio import engine_limits
 from pytest_ssdqual.rig.fio.intervals import IoDirection
 from pytest_ssdqual.rig.fio.jobs import ExpectedResult
-from pytest_ssdqual.rig.fio.output import FioResult, Output, StatusReader, read
+from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, FioResult, Output, StatusReader, read
 from pytest_ssdqual.rig.machine.machine import DriveRefused, InvalidMeasurement, RigError
 
 #: Jobs of one target differ in speed, and the first that is done ends all: 95 to 100 % of the volume were written.
@@ -89,14 +89,9 @@ def accept(output: Output, status: int, stderr: str, expectation: ExpectedResult
     return check(_ended(output, status, stderr).whole(), status, stderr, expectation)
 
 
-def accept_totals(
-    output: Output, status: int, stderr: str, expectation: ExpectedResult, *, most: int | None = None
-) -> FioResult:
-    """``accept`` where only the counts of the whole process matter, whatever happened to the clock meanwhile.
-
-    ``most`` is the reader's.
-    """
-    return check(_ended(output, status, stderr, most).totals(), status, stderr, expectation)
+def accept_totals(output: Output, status: int, stderr: str, expectation: ExpectedResult) -> FioResult:
+    """``accept`` where only the counts of the whole process matter, whatever happened to the clock meanwhile."""
+    return check(_ended(output, status, stderr, MOST_DOCUMENTS).totals(), status, stderr, expectation)
 
 
 def _ended(output: Output, status: int, stderr: str, most: int | None = None) -> StatusReader:
@@ -149,7 +144,7 @@ def _check_end(result: FioResult, expectation: ExpectedResult) -> None:
     if volume is None:
         raise InvalidMeasurement(f"fio ran for {result.seconds:.1f} s instead of {seconds:.1f} s")
     # The first job that has written its share ends all, and the fastest drive ends all drives.
-    written = [sum(interval.write_bytes for interval in part) for part in result.parts or (result.intervals,)]
+    written = [sum(interval.write_bytes for interval in part) for part in result.of_targets]
     if max(written) * len(written) < FAIR_SHARE * volume:
         raise InvalidMeasurement(
             f"fio ended after {result.seconds:.1f} s and {result.write.bytes} bytes written, "

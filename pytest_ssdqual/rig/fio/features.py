@@ -1,4 +1,4 @@
-"""Tests fio of the machine under test for the required features; its version is only recorded."""
+"""Tests fio of the machine under test for the required features, whatever its version is."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
-from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.fio.jobs import Job, JobTarget, engine, fill, measurement
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, Machine, RigError
-from pytest_ssdqual.rig.md.survival_pattern import read_back, write_pattern
+from pytest_ssdqual.rig.md.survival_pattern import PatternRegion, read_back, write_pattern
 
 #: The options that only a search uses, all at once.
 _EXPLORED = Workload(
@@ -34,14 +33,7 @@ class FioUnfit(RigError):
     """The machine has no fio, or it lacks a feature that every measurement needs."""
 
 
-@frozen
-class FioFacts:
-    """Recorded facts about a machine's fio; ``version`` as fio prints it, e.g. ``fio-3.33``."""
-
-    version: str
-
-
-def probe(machine: Machine) -> FioFacts:
+def probe(machine: Machine) -> None:
     """Try all options of this program's jobs without touching a drive; ``FioUnfit`` names what is missing."""
     try:
         version = machine.run(["fio", "--version"])
@@ -50,7 +42,6 @@ def probe(machine: Machine) -> FioFacts:
     if objection := _objection_to(machine, [job.options for job in _specimens()]):
         sentence = f"{version.text.strip()} on {machine.name} {objection}"
         raise FioUnfit(f"{sentence}; {ENGINE_ADVICE if NO_ENGINE in objection else NEWER_ADVICE}")
-    return FioFacts(version.text.strip())
 
 
 def lacks_engine(machine: Machine, name: str) -> str:
@@ -83,9 +74,9 @@ def _specimens() -> Iterator[Job]:
     yield measurement(Workload("write", "4k", 1, gap="4k"), [target], 1, 1)
     yield measurement(Workload("write", "4k", 1, burst_s=1, idle_s=1), [target], 1, 2, 3)
     yield measurement(Workload("randread", "4k", 1, rate_iops=1000), [target], 1, 1)
-    yield fill(target, 1)
-    yield write_pattern(target, 0, 1 << 20, seed=0)
-    yield read_back(target, 0, 1 << 20, seed=0)
+    yield fill([target], 1)
+    pattern = PatternRegion(target, 0, 1 << 20, seed=0)
+    yield from (write_pattern(pattern), read_back(pattern))
 
 
 def _objection(parsed: Completed) -> str:

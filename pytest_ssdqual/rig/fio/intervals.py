@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measured.interval import Interval, Spell, merged
+from pytest_ssdqual.qual.measured.interval import Interval, merged
 from pytest_ssdqual.rig.machine.machine import ClockSet
 
 #: Scheduling noise between the request of a status and its time stamp.
@@ -23,9 +22,6 @@ class IoDirection:
     ios: int
     bytes: int
     latency: LatencyHistogram
-    #: Exact mean, not computed from the bins.
-    mean_ns: float
-    max_ns: int
 
 
 @frozen
@@ -36,17 +32,6 @@ class Counters:
     write: IoDirection
 
 
-class Gain(NamedTuple):
-    """Difference of two documents: completed reads and writes, their bytes by fio's count, the slowest I/O."""
-
-    read_ios: int
-    write_ios: int
-    read_bytes: int
-    write_bytes: int
-    #: The middle of fio's bucket; 0 if no I/O completed.
-    max_ns: int
-
-
 @frozen
 class Snapshot:
     """Cumulative counters of one document, and its two clocks (see ``_moments``)."""
@@ -55,74 +40,29 @@ class Snapshot:
     asked_ms: int
     #: Counters of each drive side by side; otherwise of all jobs. Empty if dropped: the clocks are still needed.
     parts: tuple[Counters, ...]
-    #: Difference of each part to the document before, also if its counters were dropped.
-    gains: tuple[Gain, ...] = ()
 
     def without_counters(self) -> Snapshot:
         return replace(self, parts=())
 
 
-def parts(snapshots: Sequence[Snapshot]) -> tuple[list[tuple[Interval, ...]], int]:
-    """Return the intervals of each part, at the same times; and the start of the process, in ms by the machine's clock.
+def parts(snapshots: Sequence[Snapshot]) -> list[tuple[Interval, ...]]:
+    """Return the intervals of each part, at the same times.
 
     The last snapshot of an ended process has the sizes of its transfers.
-    ``ClockSet`` if that clock was set meanwhile, ``ValueError`` if counters ran backwards.
+    ``ClockSet`` if the machine's clock was set meanwhile, ``ValueError`` if counters ran backwards.
     """
-    moments_ms, started_ms = _moments(snapshots)
-    documents = _documents(snapshots, moments_ms)
+    documents = _documents(snapshots, _moments(snapshots))
     of_parts = zip(*(snapshot.parts for _, snapshot in documents), strict=True)
     moments = [moment_ms for moment_ms, _ in documents]
-    return [tuple(_intervals(moments, part)) for part in of_parts], started_ms
+    return [tuple(_intervals(moments, part)) for part in of_parts]
 
 
-def gained(before: Snapshot | None, after: Snapshot) -> Snapshot:
-    """Return the later document with its difference to the one before; ``ValueError`` if counters ran backwards."""
-    nothing = Counters(_NOTHING, _NOTHING)
-    earlier = before.parts if before and before.parts else (nothing,) * len(after.parts)
-    return replace(after, gains=tuple(_gain(old, new) for old, new in zip(earlier, after.parts, strict=True)))
-
-
-def reports(snapshots: Sequence[Snapshot]) -> list[tuple[Spell, ...]]:
-    """Return the extremes of each part between consecutive documents, also where counters were dropped.
-
-    Errors as ``parts``. If time did not advance between two documents, the difference belongs to the next one.
-    """
-    moments_ms, _ = _moments(snapshots)
-    last = snapshots[-1].parts
-    sizes = [(_size(part.read), _size(part.write)) for part in last]
-    spells: list[list[Spell]] = [[] for _ in last]
-    pending: list[list[Gain]] = [[] for _ in last]
-    before_ms = 0
-    for moment_ms, snapshot in zip(moments_ms, snapshots, strict=True):
-        for gains, gain in zip(pending, snapshot.gains, strict=True):
-            gains.append(gain)
-        is_last = snapshot is snapshots[-1]
-        if moment_ms <= before_ms or (moment_ms >= moments_ms[-1] and not is_last):
-            continue
-        start_s, seconds = before_ms / 1000, (moment_ms - before_ms) / 1000
-        for index, gains in enumerate(pending):
-            transferred = sum(_transferred(gain, *sizes[index]) for gain in gains)
-            spells[index].append(Spell.of(start_s, seconds, transferred, max(gain.max_ns for gain in gains)))
-            gains.clear()
-        before_ms = moment_ms
-    return [tuple(part) for part in spells]
-
-
-def _gain(before: Counters, after: Counters) -> Gain:
-    reads, writes = after.read.latency - before.read.latency, after.write.latency - before.write.latency
-    return Gain(
-        read_ios=reads.total,
-        write_ios=writes.total,
-        read_bytes=after.read.bytes - before.read.bytes,
-        write_bytes=after.write.bytes - before.write.bytes,
-        max_ns=max((histogram.max_ns for histogram in (reads, writes) if histogram), default=0),
-    )
-
-
-def _transferred(gain: Gain, read_size: int | None, write_size: int | None) -> int:
-    """Bytes of a difference, computed as in ``_bytes``."""
-    reads = gain.read_bytes if read_size is None else gain.read_ios * read_size
-    return reads + (gain.write_bytes if write_size is None else gain.write_ios * write_size)
+def require_growth(before: Snapshot, after: Snapshot) -> None:
+    """Raise ``ValueError`` if the later document has other parts, or counters that ran backwards."""
+    for earlier, now in zip(before.parts, after.parts, strict=True):
+        for was, has in ((earlier.read, now.read), (earlier.write, now.write)):
+            if has.bytes < was.bytes or has.latency.total < was.latency.total:
+                raise ValueError("counters ran backwards")
 
 
 def together(parts: Sequence[Interval]) -> Interval:
@@ -132,18 +72,15 @@ def together(parts: Sequence[Interval]) -> Interval:
 
 def summed(parts: Sequence[IoDirection]) -> IoDirection:
     """Sum of one direction of several drives or jobs."""
-    samples = sum(part.latency.total for part in parts)
     return IoDirection(
         ios=sum(part.ios for part in parts),
         bytes=sum(part.bytes for part in parts),
         latency=LatencyHistogram.merged(part.latency for part in parts),
-        mean_ns=sum(part.mean_ns * part.latency.total for part in parts) / samples if samples else 0.0,
-        max_ns=max(part.max_ns for part in parts),
     )
 
 
-def _moments(snapshots: Sequence[Snapshot]) -> tuple[list[int], int]:
-    """Return when each document's counters were read, in ms since the start; and the start, by the machine's clock.
+def _moments(snapshots: Sequence[Snapshot]) -> list[int]:
+    """Return when each document's counters were read, in ms since the start.
 
     ``runtime`` is the time of the *request* for a status: fio then waits for every worker, so that after a stall it is
     seconds too early for the counters beside it (1.9 s against 3.4 s in tests/data/fio/*/stalled). ``timestamp_ms``
@@ -164,7 +101,7 @@ def _moments(snapshots: Sequence[Snapshot]) -> tuple[list[int], int]:
         if late_ms > CLOCK_SLACK_MS and following is not last:
             raise ClockSet(f"the machine's clock was set by {late_ms} ms or more during the measurement")
         moments_ms.append(max(snapshot.asked_ms, moment_ms - max(0, late_ms)))
-    return [*moments_ms, last.asked_ms], started_ms
+    return [*moments_ms, last.asked_ms]
 
 
 def _documents(snapshots: Sequence[Snapshot], moments_ms: Sequence[int]) -> list[tuple[int, Snapshot]]:
@@ -225,4 +162,4 @@ def _size(last: IoDirection) -> int | None:
     return last.bytes // last.ios if is_single else None
 
 
-_NOTHING = IoDirection(0, 0, LatencyHistogram(), 0.0, 0)
+_NOTHING = IoDirection(0, 0, LatencyHistogram())

@@ -36,6 +36,8 @@ PAGE_BYTES = 4096
 SAFE_PATH = re.compile(r"/[A-Za-z0-9._+@=,~/-]*[A-Za-z0-9_]", re.ASCII)
 #: fio's default list ends at p99.99; the bins hold everything, this list is for readers of the raw file.
 PERCENTILES = "1:5:10:25:50:75:90:95:99:99.5:99.9:99.95:99.99:99.995:99.999"
+#: Queue depth of the jobs that touch every byte of a target.
+DEPTH = 32
 #: Options of the command line that a job file cannot have: form and place of fio's report.
 OF_THE_COMMAND = ("output", "output-format", "status-interval", "eta")
 
@@ -432,12 +434,11 @@ def replay(
 
 
 def fill(
-    targets: JobTarget | Sequence[JobTarget],
+    targets: Sequence[JobTarget],
     passes: int,
     bs: str = "128k",
     *,
     jobs: int = 1,
-    iodepth: int = 32,
     status_interval_s: int = 10,
     pattern: str = "",
 ) -> Job:
@@ -448,12 +449,11 @@ def fill(
     one per member. A target that is no multiple of ``bs`` gets a last, smaller write, because fio leaves such a tail
     unwritten. Several targets are filled side by side, each in its own group. ``ValueError`` for a count below one.
     """
-    targets = [targets] if isinstance(targets, JobTarget) else targets
     _require_distinct(targets)
-    if min(passes, jobs, iodepth, status_interval_s) < 1:
-        raise ValueError("passes, jobs, iodepth and status_interval_s must be at least 1")
+    if min(passes, jobs, status_interval_s) < 1:
+        raise ValueError("passes, jobs and status_interval_s must be at least 1")
     options = [*_of_whole(targets, status_interval_s), *_exit(targets)]
-    options += ["--rw=write", f"--iodepth={iodepth}", f"--loops={passes}"]
+    options += ["--rw=write", f"--iodepth={DEPTH}", f"--loops={passes}"]
     options += [*_pattern(pattern), "--do_verify=0"] if pattern else []
     options += _whole(targets, "fill", bs, jobs)
     written = passes * sum(target.size_bytes for target in targets)
@@ -461,18 +461,16 @@ def fill(
     return Job(tuple(options), expectation, checks(targets))
 
 
-def compare(
-    targets: Sequence[JobTarget], bs: str, pattern: str, *, iodepth: int = 32, status_interval_s: int = 10
-) -> Job:
+def compare(targets: Sequence[JobTarget], bs: str, pattern: str, *, status_interval_s: int = 10) -> Job:
     """Job that reads every byte that one stream of ``fill`` wrote to the targets, and compares it with ``pattern``.
 
     A target ends with its first wrong transfer, and the others go on. ``ValueError`` for a count below one.
     """
     _require_distinct(targets)
-    if min(iodepth, status_interval_s) < 1:
-        raise ValueError("iodepth and status_interval_s must be at least 1")
+    if status_interval_s < 1:
+        raise ValueError("status_interval_s must be at least 1")
     options = [*_of_whole(targets, status_interval_s), "--exitall_on_error=0"]
-    options += ["--rw=read", f"--iodepth={iodepth}", *_pattern(pattern), "--verify_fatal=1"]
+    options += ["--rw=read", f"--iodepth={DEPTH}", *_pattern(pattern), "--verify_fatal=1"]
     options += _whole(targets, "compare", bs, 1)
     read = sum(target.size_bytes for target in targets)
     expectation = ExpectedResult(reads=True, writes=False, read_bytes=read, paths=_side_by_side(targets))

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.measured.interval import Interval, Spell, merged
+from pytest_ssdqual.qual.measured.interval import Interval, merged
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.rig.fio import intervals as counters
 from pytest_ssdqual.rig.fio import status_stream
@@ -37,43 +37,34 @@ class FioResult:
     ``parts`` are the same intervals for each of several drives side by side, in the given order: of equal number and at
     equal times, so that ``intervals`` is their sum. With one target there are none.
 
-    ``seconds`` is fio's own run time. ``started_ms`` is the machine's clock (UNIX epoch) at its start, which relates
-    the intervals to other samples. CPU is per cent of one core, mean of the jobs: near 100 the jobs were the
-    bottleneck, not the drives.
+    ``seconds`` is fio's own run time.
     """
 
-    version: str
-    started_ms: int
     seconds: float
     intervals: tuple[Interval, ...]
     read: IoDirection
     write: IoDirection
     #: errno of the first failed job, or 0.
     error: int
-    user_percent: float
-    system_percent: float
+    #: CPU time of a job, share of one core, mean of the jobs: near 1 they were the bottleneck, not the drives.
+    jobs_busy: float
     #: Lines of text between the documents.
     messages: tuple[str, ...]
     parts: tuple[tuple[Interval, ...], ...] = ()
-    #: For each drive side by side, or the one target, the extremes of each report, however long the intervals are.
-    reports: tuple[tuple[Spell, ...], ...] = ()
     #: fio's I/O engine; empty if it is unknown.
     engine: str = ""
 
     @property
-    def of_target(self) -> tuple[Spell, ...]:
-        """Reports of the one target; empty for several drives."""
-        return self.reports[0] if len(self.reports) == 1 else ()
+    def of_targets(self) -> tuple[tuple[Interval, ...], ...]:
+        """The intervals of each target."""
+        return self.parts or (self.intervals,)
 
 
-def of_drives(
-    result: FioResult, geometry: Geometry
-) -> tuple[tuple[tuple[Interval, ...], ...], tuple[tuple[Spell, ...], ...]]:
-    """Return the intervals and the reports of each drive side by side; empty for an array or a single drive."""
+def of_drives(result: FioResult, geometry: Geometry) -> tuple[tuple[Interval, ...], ...]:
+    """Return the intervals of each drive side by side; empty for an array or a single drive."""
     if not geometry.is_side_by_side or geometry.width == 1:
-        return (), ()
-    # Only one of several drives may be left.
-    return (result.parts, result.reports) if result.parts else ((result.intervals,), result.reports)
+        return ()
+    return result.of_targets  # only one of several drives may be left
 
 
 def of_bursts(result: FioResult, seconds: float) -> FioResult:
@@ -83,15 +74,10 @@ def of_bursts(result: FioResult, seconds: float) -> FioResult:
     """
 
     def joined(intervals: Sequence[Interval]) -> tuple[Interval, ...]:
-        return (replace(merged(intervals), start_s=0.0, seconds=seconds),)
+        # Nothing is known of the rates of single seconds.
+        return (replace(merged(intervals), start_s=0.0, seconds=seconds, slowest=None, fastest=None),)
 
-    def spells(found: Sequence[Spell]) -> tuple[Spell, ...]:
-        return (replace(Spell.joined(found), start_s=0.0, seconds=seconds),)
-
-    return replace(
-        result, seconds=seconds, intervals=joined(result.intervals), parts=tuple(map(joined, result.parts)),
-        reports=tuple(map(spells, result.reports)),
-    )  # fmt: skip
+    return replace(result, seconds=seconds, intervals=joined(result.intervals), parts=tuple(map(joined, result.parts)))
 
 
 class StatusReader:
@@ -122,13 +108,6 @@ class StatusReader:
                 self._take(piece)
 
     @property
-    def seconds(self) -> float:
-        """Run time of the newest whole document; raises as ``so_far``, except for an empty file."""
-        if self._odd:
-            return self.so_far().seconds
-        return self._snapshots[-1].asked_ms / 1000 if self._snapshots else 0.0
-
-    @property
     def ended_ios(self) -> int:
         """Number of I/Os that had ended by the newest whole document; fio counts those that it began elsewhere."""
         newest = self._snapshots[-1].parts if self._snapshots else ()
@@ -149,12 +128,15 @@ class StatusReader:
 
     def so_far(self) -> FioResult:
         """Return the result while fio writes; an incomplete document is ignored. Raises as ``whole``."""
+        return self._result(self._snapshots)
+
+    def _result(self, snapshots: Sequence[Snapshot]) -> FioResult:
         try:
             if self._odd:
                 raise self._odd
-            if not self._snapshots:
+            if not snapshots:
                 raise InvalidMeasurement(f"fio wrote no result{_quoted(self.messages())}")
-            return _result(self._snapshots, self._last, self.messages())
+            return _result(snapshots, self._last, self.messages())
         except OddShape as error:
             version = status_stream.version(self._last)
             raise InvalidMeasurement(f"the output of {version} has an unknown shape: {error}") from error
@@ -178,18 +160,16 @@ class StatusReader:
         """
         if not self._odd:
             self._splitter.require_end()
-        last = StatusReader()
-        last._odd, last._messages = self._odd, self._messages
-        if self._last:
-            last._take(self._last)
-        return last.so_far()
+        return self._result(self._snapshots[-1:])
 
     def _take(self, document: dict[str, Any]) -> None:
         """Store a document: always the newest one, of the others one in so many."""
         self._last = document
         stored, number = self._snapshots, len(self._snapshots)
         try:
-            snapshot = counters.gained(stored[-1] if stored else None, status_stream.snapshot(document))
+            snapshot = status_stream.snapshot(document)
+            if stored:
+                counters.require_growth(stored[-1], snapshot)
         except ValueError as error:  # OddShape is one
             self._odd = self._odd or error
             return
@@ -220,22 +200,18 @@ def parse(output: Output) -> FioResult:
 
 
 def _result(snapshots: Sequence[Snapshot], last: dict[str, Any], messages: Sequence[str]) -> FioResult:
-    parts, started_ms = counters.parts(snapshots)
+    parts = counters.parts(snapshots)
     ended, final = status_stream.ended(last), snapshots[-1].parts
     return FioResult(
-        version=ended.version,
-        started_ms=started_ms,
         seconds=snapshots[-1].asked_ms / 1000,
         intervals=parts[0] if len(parts) == 1 else tuple(map(counters.together, zip(*parts, strict=True))),
         read=counters.summed([part.read for part in final]),
         write=counters.summed([part.write for part in final]),
         error=ended.error,
         engine=ended.engine,
-        user_percent=ended.user_percent,
-        system_percent=ended.system_percent,
+        jobs_busy=ended.jobs_busy,
         messages=tuple(messages),
         parts=tuple(parts) if len(parts) > 1 else (),
-        reports=tuple(counters.reports(snapshots)),
     )
 
 

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import io
 import time
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.rig.fio import acceptance, engine_limits
 from pytest_ssdqual.rig.fio.jobs import ExpectedResult, Job
-from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, FioResult, StatusReader
+from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, FioResult, StatusReader, parse
 from pytest_ssdqual.rig.machine import run_files, scripts
-from pytest_ssdqual.rig.machine.machine import Completed, DeadlineExceeded, Machine, RigError, Tethered, ask
+from pytest_ssdqual.rig.machine.machine import (
+    Completed,
+    DeadlineExceeded,
+    InvalidMeasurement,
+    Machine,
+    RigError,
+    Tethered,
+    ask,
+)
 
 #: Seconds for fio's own start and end, on an emulated or busy machine.
 OVERHEAD_S = 90.0
@@ -74,10 +81,27 @@ class FinishedProcess:
         """Return the result; raises as ``acceptance.accept``."""
         return acceptance.accept(self.pieces(), self.completed.status, self.completed.errors, expectation)
 
+    def totals(self, expectation: ExpectedResult) -> FioResult:
+        """Return the counts of the whole process; raises as ``acceptance.accept_totals``."""
+        return acceptance.accept_totals(self.pieces(), self.completed.status, self.completed.errors, expectation)
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """All messages of fio, in its output and on standard error."""
+        return acceptance.messages(self.pieces(), self.completed.errors)
+
+    @property
+    def errno(self) -> int:
+        """The first failed job's errno; 0 if none failed, or if the output is not whole."""
+        try:
+            return parse(self.pieces()).error
+        except InvalidMeasurement:
+            return 0
+
 
 @dataclass(slots=True)
 class RunningProcess:
-    """A running fio process, for a ``with`` block: on an error, fio is ended and its file removed."""
+    """A running fio process; see ``start``."""
 
     machine: Machine
     tether: Tethered
@@ -85,13 +109,6 @@ class RunningProcess:
     #: The output that was read so far; BytesIO returns it without a copy.
     _packed: io.BytesIO = field(default_factory=io.BytesIO)
     _read_bytes: int = 0
-
-    def is_alive(self) -> bool:
-        return self.tether.alive()
-
-    def rest(self, seconds: float) -> bool:
-        """Wait so many seconds, or until it ends; return True if it still runs."""
-        return self.tether.rest(seconds)
 
     def read_new(self) -> Iterator[bytes]:
         """Read the bytes written since the last call; while fio runs, it writes every status document at once.
@@ -120,7 +137,7 @@ class RunningProcess:
         reader = StatusReader(MOST_DOCUMENTS)
         began = moved = time.monotonic()
         ended_ios = 0
-        while (left_s := deadline_s - (time.monotonic() - began)) > 0 and self.rest(min(WATCH_EVERY_S, left_s)):
+        while (left_s := deadline_s - (time.monotonic() - began)) > 0 and self.tether.rest(min(WATCH_EVERY_S, left_s)):
             for piece in self.read_new():
                 reader.feed(piece)
             if reader.ended_ios > ended_ios:
@@ -131,17 +148,6 @@ class RunningProcess:
     def end(self) -> FinishedProcess:
         """End it now, gently: its output has the results so far."""
         return self._finished(self.tether.cut(END_S))
-
-    def __enter__(self) -> RunningProcess:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is not None:
-            with contextlib.suppress(RigError):  # the original error is more informative
-                self.tether.cut()
-                self.machine.run(["rm", "-f", self.path], check=False)
 
     def _finished(self, completed: Completed) -> FinishedProcess:
         has_read = self._packed.tell() > 0
@@ -163,10 +169,21 @@ class RunningProcess:
         return replace(completed, stderr=limits.stdout + completed.stderr)
 
 
-def start(machine: Machine, job: Job) -> RunningProcess:
-    """Start ``job``, tethered: fio ends if this process ends, is interrupted or loses the machine."""
+@contextmanager
+def start(machine: Machine, job: Job) -> Iterator[RunningProcess]:
+    """Start ``job``, tethered: fio ends if this process ends, is interrupted or loses the machine.
+
+    On an error in the block, fio is ended and its file removed.
+    """
     path = run_files.path(machine, "fio")
-    return RunningProcess(machine, machine.tether(job.argv(path)), path)
+    tether = machine.tether(job.argv(path))
+    try:
+        yield RunningProcess(machine, tether, path)
+    except BaseException:
+        with suppress(RigError):  # the original error is more informative
+            tether.cut()
+            machine.run(["rm", "-f", path], check=False)
+        raise
 
 
 def run(machine: Machine, job: Job, seconds: float, *, is_watched: bool = False) -> FinishedProcess:

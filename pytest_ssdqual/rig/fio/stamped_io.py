@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.integrity import stamp
-from pytest_ssdqual.rig.fio import jobs, output
+from pytest_ssdqual.rig.fio import jobs
 from pytest_ssdqual.rig.fio.jobs import ExpectedResult, Job, JobTarget
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.machine import scripts
@@ -61,7 +61,7 @@ def differs(finished: FinishedProcess, expectation: ExpectedResult) -> bool:
     try:
         finished.accepted(expectation)
     except InvalidMeasurement:
-        if _error(finished.pieces()) not in (DIFFERENT, *UNREADABLE):
+        if finished.errno not in (DIFFERENT, *UNREADABLE):
             raise
         return True
     return False
@@ -112,10 +112,3 @@ def _place(stretch: Stretch) -> Iterator[str]:
     yield f"--bs={stretch.block_bytes}"
     yield f"--offset={stretch.offset_bytes}"
     yield f"--size={stretch.size_bytes}"
-
-
-def _error(data: output.Output) -> int:
-    try:
-        return output.parse(data).error
-    except InvalidMeasurement:
-        return 0

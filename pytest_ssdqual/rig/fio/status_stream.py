@@ -104,14 +104,6 @@ class Splitter:
                 ) from error
 
 
-def pieces(data: bytes) -> Iterator[Piece]:
-    """Pieces of a complete file; ``InvalidMeasurement`` where a document is damaged or cut off."""
-    splitter = Splitter()
-    yield from splitter.feed(data)
-    splitter.require_end()
-    yield from splitter.rest
-
-
 def _end(text: str, position: int) -> int | None:
     """Possible end of the document that begins here: with its first line, or with the next brace at the margin."""
     line_end = text.find("\n", position)
@@ -149,14 +141,12 @@ class OddShape(ValueError):
 class Ended:
     """Values that only the last document of a process provides."""
 
-    version: str
     #: errno of the first job that failed, or 0.
     error: int
     #: Its I/O engine; empty if no job names one.
     engine: str
-    #: Percentage of one core, mean of the jobs.
-    user_percent: float
-    system_percent: float
+    #: CPU time of a job, share of one core, mean of the jobs.
+    jobs_busy: float
 
 
 def snapshot(document: Mapping[str, object]) -> Snapshot:
@@ -173,11 +163,9 @@ def ended(document: Mapping[str, object]) -> Ended:
     """Return the values of the last document."""
     jobs = _jobs(document)
     return Ended(
-        version=version(document),
         error=next(filter(None, (_whole(job, "error") for job in jobs)), 0),
         engine=_engine(document, jobs),
-        user_percent=sum(_number(job, "usr_cpu") for job in jobs) / len(jobs),
-        system_percent=sum(_number(job, "sys_cpu") for job in jobs) / len(jobs),
+        jobs_busy=sum(_number(job, "usr_cpu") + _number(job, "sys_cpu") for job in jobs) / len(jobs) / 100,
     )
 
 
@@ -215,13 +203,10 @@ def _parts(jobs: Sequence[Mapping[str, object]]) -> tuple[Counters, ...]:
 
 
 def _direction(way: Mapping[str, object]) -> IoDirection:
-    latency = _table(way, "lat_ns")
     return IoDirection(
         ios=_count(way, "total_ios"),
         bytes=_count(way, "io_bytes"),
-        latency=_histogram(latency),
-        mean_ns=_number(latency, "mean") if _count(latency, "N") else 0.0,
-        max_ns=_count(latency, "max"),
+        latency=_histogram(_table(way, "lat_ns")),
     )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from pytest_ssdqual.qual.frozen import frozen
@@ -25,11 +24,10 @@ from pytest_ssdqual.rig.guard import refusals
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.guard.lease import Lease, names_of
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, Machine, RigError
+from pytest_ssdqual.rig.machine.side_by_side import each
 
 #: Writes one record; it is on disk before the call returns.
 Note = Callable[..., None]
-#: Drives that are read at a time: sshd's default MaxSessions is 10; the lease and a running fio have one each.
-AT_ONCE = 6
 #: The states in which a write cache can be switched, each with the other one.
 OTHER = {CacheState.ON: CacheState.OFF, CacheState.OFF: CacheState.ON}
 
@@ -87,7 +85,7 @@ class WriteCaches:
         the state that it had in the earlier sessions and the protocol leaves it as it is found.
         """
         drives = self.held.drives
-        for drive, (state, why) in zip(drives, self._read_all(drives), strict=True):
+        for drive, (state, why) in zip(drives, each(self.machine, drives, self._read), strict=True):
             self._require_as_before(drive, state)
             if drive.identity in self._open:  # perhaps under another name since then
                 self._open[drive.identity] = drive, *self._open[drive.identity][1:]
@@ -111,7 +109,7 @@ class WriteCaches:
             return
         wanted = CacheState(self.rule)
         switched = [drive for drive in drives if self._now.get(drive.identity) is wanted]
-        states = list(zip(switched, self._read_all(switched), strict=True))
+        states = list(zip(switched, each(self.machine, switched, self._read), strict=True))
         lost = [drive.describe() for drive, (state, _) in states if state is OTHER[wanted]]
         if lost:
             self.set()
@@ -143,14 +141,10 @@ class WriteCaches:
         if ended:
             raise ended
 
-    def _read_all(self, drives: Sequence[Drive]) -> list[tuple[CacheState, str]]:
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            return list(pool.map(self._read, drives))
-
-    def _read(self, drive: Drive) -> tuple[CacheState, str]:
+    def _read(self, machine: Machine, drive: Drive) -> tuple[CacheState, str]:
         """Return the state, and why it is unknown."""
         try:
-            return write_cache.read(self.machine, drive), ""
+            return write_cache.read(machine, drive), ""
         except RigError as error:
             if error.ends_run:
                 raise

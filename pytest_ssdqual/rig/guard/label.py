@@ -42,6 +42,8 @@ MD_SUPERBLOCK, MD_BITMAP = "fc4e2ba9", "6269746d"
 #: A bad-block log is filled from its beginning; what is not used of it is this.
 UNUSED_LOG = "ff" * 16
 DEADLINE_S = 60.0
+#: Deadline of a range of data, which may be on blocks that the drive reads again and again.
+READ_S = 300.0
 
 RAW = scripts.text("read_raw.sh")
 SECTOR_BYTES = 512
@@ -178,6 +180,12 @@ def used(machine: Machine, paths: Iterable[str], known_uuids: Collection[str]) -
 def _is_blank(data: bytes) -> bool:
     pages = (data[offset : offset + PAGE_BYTES] for offset in range(0, len(data), PAGE_BYTES))
     return all(page.count(page[:1]) == len(page) for page in pages)
+
+
+def packed(machine: Machine, path: str, offset_bytes: int, size_bytes: int) -> bytes:
+    """Return a range as gzip packs it; of fewer bytes if it cannot be read."""
+    argv = ["sh", "-c", RAW, "raw", path, str(offset_bytes), str(size_bytes)]
+    return machine.run(argv, deadline_s=READ_S, repeatable=True).stdout
 
 
 def _read(machine: Machine, path: str, offset_bytes: int, size_bytes: int) -> bytes:

@@ -19,8 +19,9 @@ import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from types import TracebackType
+from typing import Any
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.frozen import frozen
@@ -72,9 +73,7 @@ class Note:
         return cls(own_name(), os.getpid(), run, planned_s, work, kname)
 
     def to_line(self) -> str:
-        facts = {"who": self.who, "pid": self.pid, "run": self.run, "planned_s": self.planned_s}
-        facts |= {"work": self.work, "kname": self.kname}
-        return json.dumps({name: value for name, value in facts.items() if value not in ("", None)})
+        return json.dumps({name: value for name, value in asdict(self).items() if value not in ("", None)})
 
 
 @frozen
@@ -122,7 +121,7 @@ def under_way(machine: Machine, directory: str, knames: Collection[str]) -> tupl
 
     Ask before anything is read from a drive: a drive that erases itself answers only when it is done.
     """
-    works = [(_kname(note), age_s, note) for _, age_s, note in _asked(machine, [directory])]
+    works = [(_noted(note).get("kname"), age_s, note) for _, age_s, note in _asked(machine, [directory])]
     return _holders((f"/dev/{kname}", age_s, note) for kname, age_s, note in works if kname in knames)
 
 
@@ -159,25 +158,26 @@ def _seconds(text: str) -> float:
         return 0.0
 
 
-def _kname(note: str) -> str:
+def _noted(note: str) -> Mapping[str, Any]:
+    """What a note says; nothing of a text that is no note."""
     try:
-        return str(json.loads(note)["kname"])
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return ""
+        noted = json.loads(note)
+    except (ValueError, RecursionError):
+        return {}
+    return noted if isinstance(noted, dict) else {}
 
 
 def _read(note: str) -> tuple[str, float | None, str]:
     """Owner, planned duration and work of a note; of a text that is no note, the text itself."""
-    try:
-        noted = json.loads(note)
-        who, pid, run = noted["who"], noted["pid"], noted.get("run", "")
-        planned_s, work = noted.get("planned_s"), noted.get("work", "")
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    noted = _noted(note)
+    if not {"who", "pid"} <= noted.keys():
         return safe_text.line(note.strip(), WORD_CHARACTERS) or "an unknown process", None, ""
-    is_number = isinstance(planned_s, int | float) and 0 <= planned_s <= LONGEST_PLAN_S
-    run = f", run {run}" if run else ""
-    work = safe_text.line(str(work), WORD_CHARACTERS) if work else ""
-    return safe_text.line(f"{who}, process {pid}{run}", WORD_CHARACTERS), float(planned_s) if is_number else None, work
+    planned_s, work = noted.get("planned_s"), noted.get("work", "")
+    run = f", run {noted['run']}" if noted.get("run") else ""
+    who = safe_text.line(f"{noted['who']}, process {noted['pid']}{run}", WORD_CHARACTERS)
+    if not isinstance(planned_s, int | float) or not 0 <= planned_s <= LONGEST_PLAN_S:
+        planned_s = None
+    return who, planned_s, safe_text.line(str(work), WORD_CHARACTERS) if work else ""
 
 
 @frozen

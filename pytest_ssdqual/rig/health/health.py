@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field, replace
 
 from pytest_ssdqual.qual import safe_text
@@ -20,6 +19,7 @@ from pytest_ssdqual.rig.health import smart_answer
 from pytest_ssdqual.rig.health.smart_answer import at, items, statistic, whole
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine, RigError, ask
+from pytest_ssdqual.rig.machine.side_by_side import each
 
 #: One command for all drives. Compact JSON is one line; the exit status is in it, so the shell's is not needed.
 SCRIPT = scripts.text("health.sh")
@@ -27,9 +27,6 @@ HYPERVISOR = scripts.text("hypervisor_drives.sh")
 #: Buses of hypervisors in a path of sysfs (virtio, Hyper-V, Xen), and vendors of INQUIRY data.
 VIRTUAL_BUS = re.compile(r"/(virtio\d+|VMBUS:\w+|vmbus[^/]*|vbd-\d+)(?=/|$)", re.ASCII)
 VIRTUAL_VENDORS = frozenset({"QEMU", "VMware", "Msft", "Google", "VBOX", "XEN", "NUTANIX", "BHYVE"})
-
-#: Number of drives that are identified at a time: sshd's default MaxSessions is 10.
-AT_ONCE = 6
 
 #: smartctl(8), EXIT STATUS: bit 0 command line did not parse, bit 1 device open failed. Bit 2: some command failed,
 #: perhaps for a log that not every drive has, perhaps for the health itself. The others are findings.
@@ -139,9 +136,8 @@ def identify(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, Identifi
     A type that the user gave may lead to another drive behind the same controller, so a serial number that two such
     drives report is a problem of both.
     """
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        answers = list(pool.map(lambda drive: _identified(machine, drive), drives))
-    found = {drive.path: each for drive, each in zip(drives, answers, strict=True)}
+    answers = each(machine, drives, _identified)
+    found = {drive.path: answer for drive, answer in zip(drives, answers, strict=True)}
     typed = [drive.path for drive in drives if drive.smart_type not in (AUTO_SMART, NO_SMART)]
     serials = Counter(found[path].serial for path in typed)
     for path in typed:
@@ -237,20 +233,6 @@ def media_errors_of_one_log(before: DriveHealth, after: DriveHealth) -> tuple[in
     return next(((before.media_counts[log], after.media_counts[log]) for log in both), None)
 
 
-def worsened(before: DriveHealth, after: DriveHealth, limits: HealthTable = ORDINARY) -> tuple[str, ...]:
-    """Return the changes of a drive beyond expected wear; each is fit to follow the drive's name."""
-    return tuple(change for change, _ in _changes(before, after, limits))
-
-
-def defects(before: DriveHealth, after: DriveHealth, limits: HealthTable = ORDINARY) -> tuple[str, ...]:
-    """Return those changes of ``worsened`` that are a defect of the drive, whatever it is attached to.
-
-    ``limits`` decide about counters. Heat is the chassis' as much as the drive's, and endurance is used up by the load:
-    these are shown, and decide nothing.
-    """
-    return tuple(change for change, is_defect in _changes(before, after, limits) if is_defect)
-
-
 def without_power_cuts(after: DriveHealth, cuts: int) -> DriveHealth:
     """Return the health without what ``cuts`` power cuts of this run caused.
 
@@ -265,8 +247,12 @@ def without_power_cuts(after: DriveHealth, cuts: int) -> DriveHealth:
     return replace(after, counters=counters)
 
 
-def _changes(before: DriveHealth, after: DriveHealth, limits: HealthTable) -> Iterator[tuple[str, bool]]:
-    """Yield each change, and whether it is a defect of the drive."""
+def changes(before: DriveHealth, after: DriveHealth, limits: HealthTable = ORDINARY) -> Iterator[tuple[str, bool]]:
+    """Yield each change of a drive beyond expected wear, and whether it is a defect, whatever the drive is attached to.
+
+    Each is fit to follow the drive's name. ``limits`` decide about counters. Heat is the chassis' as much as the
+    drive's, and endurance is used up by the load: these are shown, and decide nothing.
+    """
     if after.passed is False and before.passed is not False:
         yield "its own SMART health assessment is now FAILED", True
     new = (after.critical_warning or 0) & ~(before.critical_warning or 0) & 0xFF

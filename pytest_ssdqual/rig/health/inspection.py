@@ -16,12 +16,12 @@ from typing import Any
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.inspection.record import DriveKind, InspectedLink, InspectionRecord, Sanitizing, SelfTest
 from pytest_ssdqual.qual.numbers import bytes_of, decimal
-from pytest_ssdqual.qual.strict_json import LARGEST, read_json
+from pytest_ssdqual.qual.strict_json import read_json
 from pytest_ssdqual.rig.drives.topology import Drive
-from pytest_ssdqual.rig.health import activity, error_log, health, locking, smart_answer, temperature
+from pytest_ssdqual.rig.health import activity, health, locking, smart_answer, temperature
 from pytest_ssdqual.rig.health.health import CRITICAL_WARNINGS, DriveHealth
 from pytest_ssdqual.rig.health.locking import Locking
-from pytest_ssdqual.rig.health.smart_answer import at, first, items, whole
+from pytest_ssdqual.rig.health.smart_answer import at, first, items, parsed, printed, whole
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine
 
@@ -64,7 +64,17 @@ SANITIZE_STATES = {
     3: Sanitizing.FAILED,
     4: Sanitizing.SUCCEEDED,
 }
+#: NVM Express Base Specification 2.1, status code type of Media and Data Integrity Errors, and of its codes those that
+#: say nothing about the media: Access Denied, Deallocated or Unwritten Logical Block.
+OF_MEDIA, NOT_OF_MEDIA = 2, (0x86, 0x87)
+#: ACS-4, error field of a read: bit 6 is an uncorrectable error.
+UNCORRECTABLE = 1 << 6
 RATE = re.compile(r"(\d{1,3}(?:\.\d+)?) ?(?:GT/s|Gbps)")
+#: Facts of the kernel about a drive that a record has under the same names.
+OF_KERNEL = (
+    "path", "is_bridged", "is_virtual", "serial", "wwn", "model", "firmware", "logical_block_bytes",
+    "physical_block_bytes",
+)  # fmt: skip
 #: Checks that rest on attributes of ATA, whose names and units smartctl takes from its database.
 BY_DATABASE = ("written", "wear", "media", "link_errors", "temperature")
 UNKNOWN_MODEL = "smartctl's database does not know this model: run `update-smart-drivedb` on the machine"
@@ -119,7 +129,7 @@ def record(drive: Drive, answers: Mapping[str, str]) -> InspectionRecord:
     except ValueError as problem:
         why = safe_text.line(str(problem), 200)
         return InspectionRecord(**of_kernel, link=_pcie(sysfs), unreadable=f"smartctl cannot read it: {why}")
-    warmth, sata = temperature.parse(answers.get("smart", "").strip())
+    warmth, sata = temperature.parse(smart)
     kind = PROTOCOLS.get(str(at(smart, "device", "protocol")))
     firmware = smart_answer.firmware(smart) or drive.firmware
     # A bridge reports its own model string as the drive's.
@@ -136,13 +146,13 @@ def record(drive: Drive, answers: Mapping[str, str]) -> InspectionRecord:
     return InspectionRecord(
         **fields,
         kind=kind,
-        last_self_test=_last_self_test(smart, bytes_of(answers.get("self-test", "")) or ()),
+        last_self_test=_last_self_test(smart, _log(answers, "self-test")),
         extended_self_test_s=_extended_self_test_s(smart, answers),
         own_serial=_text(smart, "serial_number"),
         temperature_limit_c=None if warmth.limit_c is None else int(warmth.limit_c),
         activity=activity.of(
-            drive, smart, (bytes_of(answers.get("self-test", "")) or []), (bytes_of(answers.get("sanitize", "")) or []),
-            _any_whole(_json(answers.get("id-ns", "")), "fpi"), answers.get("ata-sanitize", ""),
+            drive, smart, _log(answers, "self-test"), _log(answers, "sanitize"),
+            printed(parsed(answers.get("id-ns", "")), "fpi"), answers.get("ata-sanitize", ""),
         ),
         doubts=_doubts(smart),
         link=_pcie(sysfs) or _sata(sata, sysfs) or _sas(smart),
@@ -161,17 +171,8 @@ def _doubts(smart: object) -> dict[str, str]:
 
 def _of_kernel(drive: Drive, sysfs: Mapping[str, str]) -> dict[str, Any]:
     cache = sysfs.get("write_cache")
-    return {
-        "path": drive.path,
-        "is_bridged": drive.is_bridged,
-        "is_virtual": drive.is_virtual,
-        "serial": drive.serial,
-        "wwn": drive.wwn,
-        "model": drive.model,
-        "firmware": drive.firmware,
+    return {name: getattr(drive, name) for name in OF_KERNEL} | {
         "capacity_bytes": drive.size_bytes,
-        "logical_block_bytes": drive.logical_block_bytes,
-        "physical_block_bytes": drive.physical_block_bytes,
         "read_only": drive.read_only or sysfs.get("ro") == "1",
         "queue_depth": decimal(sysfs.get("queue_depth")) or drive.queue_limit,
         "write_cache": None if cache is None else cache == "write back",
@@ -205,7 +206,7 @@ def _of_health(known: DriveHealth, smart: object) -> dict[str, Any]:
 def _of_counters(smart: object, kind: DriveKind | None) -> dict[str, Any]:
     media: dict[str, int] = {}
     link: dict[str, int] = {}
-    for name, count in (*_attributes(smart), *_statistics(smart)):
+    for name, count in _counts(smart):
         if (MEDIA.fullmatch(name) and not RATES.fullmatch(name)) or name in MEDIA_STATISTICS:
             media[name] = count
         elif LINK.fullmatch(name) or name in LINK_STATISTICS:
@@ -227,9 +228,30 @@ def _of_counters(smart: object, kind: DriveKind | None) -> dict[str, Any]:
         "media_counters": media,
         "link_counters": link,
         "error_log_entries": entries,
-        "media_log_entries": error_log.of_media(smart),
+        "media_log_entries": _media_log_entries(smart),
         **({} if kind is DriveKind.NVME else {"failed_self_tests": _failed_self_tests(smart)}),
     }
+
+
+def _media_log_entries(smart: object) -> int:
+    """Return how many entries of the drive's own error log are of its media or of data integrity.
+
+    Most are of commands that a drive does not support: of 106 drives in service 17 have some, and media errors none of
+    these. A log is a ring, so it shows only the newest entries; counters of media errors are never lost.
+    """
+    statuses = [status for entry in items(smart, "nvme_error_information_log", "table") for status in _statuses(entry)]
+    nvme = [code for kind, code in statuses if kind == OF_MEDIA and code not in NOT_OF_MEDIA]
+    logs = (at(smart, "ata_smart_error_log", name) for name in ("extended", "summary"))
+    shown = next((list(items(log, "table")) for log in logs if isinstance(log, dict)), [])
+    errors = [whole(entry, "completion_registers", "error") or 0 for entry in shown]
+    return len(nvme) + sum(bool(error & UNCORRECTABLE) for error in errors)
+
+
+def _statuses(entry: object) -> Iterator[tuple[int, int]]:
+    """Yield status code type and status code of an entry."""
+    value = whole(entry, "status_field", "value")
+    if value is not None:
+        yield value >> 8 & 0b111, value & 0xFF
 
 
 def _failed_self_tests(smart: object) -> int | None:
@@ -271,7 +293,7 @@ def _extended_self_test_s(smart: object, answers: Mapping[str, str]) -> int | No
     has a log of self-tests.
     """
     minutes = first(
-        _any_whole(_json(answers.get("id-ctrl", "")), "edstt"),
+        printed(parsed(answers.get("id-ctrl", "")), "edstt"),
         whole(smart, "ata_smart_data", "self_test", "polling_minutes", "extended"),
     )
     seconds = whole(smart, "scsi_extended_self_test_seconds") if minutes is None else 60 * minutes
@@ -281,11 +303,11 @@ def _extended_self_test_s(smart: object, answers: Mapping[str, str]) -> int | No
 def _of_nvme(smart: object, answers: Mapping[str, str]) -> dict[str, Any]:
     if at(smart, "device", "protocol") != "NVMe":
         return {}
-    controller, namespace = _json(answers.get("id-ctrl", "")), _json(answers.get("id-ns", ""))
-    oacs, sanicap = _any_whole(controller, "oacs"), _any_whole(controller, "sanicap")
-    log = ((bytes_of(answers.get("sanitize", "")) or []), (bytes_of(answers.get("self-test", "")) or []))
-    state = locking.of_discovery(bytes_of(answers.get("discovery", "")) or [])
-    format_index = _any_whole(namespace, "flbas")
+    controller, namespace = parsed(answers.get("id-ctrl", "")), parsed(answers.get("id-ns", ""))
+    oacs, sanicap = printed(controller, "oacs"), printed(controller, "sanicap")
+    sanitize = _log(answers, "sanitize")
+    state = locking.of_discovery(_log(answers, "discovery"))
+    format_index = printed(namespace, "flbas")
     formats = list(items(namespace, "lbafs"))
     # FLBAS: bits 3:0 of the index, and above them bits 6:5, which a drive with more than 16 formats has.
     index = None if format_index is None else format_index & 0x0F | (format_index & 0x60) >> 1
@@ -293,21 +315,18 @@ def _of_nvme(smart: object, answers: Mapping[str, str]) -> dict[str, Any]:
         "spare_percent": smart_answer.spare_percent(smart),
         "spare_threshold_percent": whole(smart, "nvme_smart_health_information_log", "available_spare_threshold"),
         "has_self_tests": None if oacs is None else bool(oacs & SELF_TEST),
-        "failed_self_tests": _nvme_self_tests(log[1]),
+        "failed_self_tests": _nvme_self_tests(_log(answers, "self-test")),
         "can_sanitize": None if sanicap is None else bool(sanicap & SANITIZE_KINDS),
-        "sanitizing": SANITIZE_STATES.get(log[0][2] & 7) if len(log[0]) >= 4 else None,
-        "unallocated_bytes": _any_whole(controller, "unvmcap"),
+        "sanitizing": SANITIZE_STATES.get(sanitize[2] & 7) if len(sanitize) >= 4 else None,
+        "unallocated_bytes": printed(controller, "unvmcap"),
         # Drives of TCG's Enterprise class leave the factory with locking enabled and no range locked.
         "security_enabled": None if state in (None, Locking.UNLOCKED) else state is Locking.LOCKED,
         "security_locked": state is Locking.LOCKED,
     }
     used = formats[index] if index is not None and index < len(formats) else None
-    return {**found, **_metadata(used)}
-
-
-def _metadata(used: object) -> dict[str, Any]:
-    found = _any_whole(used, "ms")
-    return {} if found is None else {"metadata_bytes": found}
+    if (metadata_bytes := printed(used, "ms")) is not None:
+        found["metadata_bytes"] = metadata_bytes
+    return found
 
 
 def _nvme_self_tests(log: Sequence[int]) -> int | None:
@@ -362,26 +381,17 @@ def _sas(smart: object) -> InspectedLink | None:
     return InspectedLink("SAS", max(known)) if known else None
 
 
-def _attributes(smart: object) -> Iterator[tuple[str, int]]:
-    for entry in smart_answer.attributes(smart):
-        name, count = _text(entry, "name"), smart_answer.count_of(entry)
-        if name and count is not None:
-            yield safe_text.line(name), count
+def _counts(smart: object) -> Iterator[tuple[str, int]]:
+    """Yield the raw values of ATA attributes and the device statistics that are counts, by name."""
+    attributes = ((at(entry, "name"), smart_answer.count_of(entry)) for entry in smart_answer.attributes(smart))
+    for name, count in (*attributes, *smart_answer.statistics(smart)):
+        if isinstance(name, str) and name.strip() and count is not None:
+            yield safe_text.line(safe_text.name(name.strip())), count
 
 
-def _statistics(smart: object) -> Iterator[tuple[str, int]]:
-    for page in items(smart, "ata_device_statistics", "pages"):
-        for entry in items(page, "table"):
-            name, count = _text(entry, "name"), whole(entry, "value")
-            if name and count is not None and at(entry, "flags", "valid") is not False:
-                yield safe_text.line(name), count
-
-
-def _json(text: str) -> object:
-    try:
-        return read_json(text.strip())
-    except ValueError:
-        return None
+def _log(answers: Mapping[str, str], name: str) -> Sequence[int]:
+    """Return the bytes of a section; none if it is missing or has something else."""
+    return bytes_of(answers.get(name, "")) or ()
 
 
 def _rate(text: str | None) -> float | None:
@@ -392,11 +402,3 @@ def _rate(text: str | None) -> float | None:
 def _text(plain: object, *names: str) -> str | None:
     value = at(plain, *names)
     return safe_text.name(value.strip()) if isinstance(value, str) and value.strip() else None
-
-
-def _any_whole(plain: object, name: str) -> int | None:
-    """Return a number of nvme-cli, which prints some as text, and 32-bit fields as negative numbers (2.1, 2.2)."""
-    value = at(plain, name)
-    if isinstance(value, str):
-        return decimal(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST else None

@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from pytest_ssdqual.qual.numbers import bytes_of
-from pytest_ssdqual.qual.strict_json import read_json
 from pytest_ssdqual.qual.validity.fault_codes import UNLOCK
 from pytest_ssdqual.rig.drives.topology import Drive
-from pytest_ssdqual.rig.health.smart_answer import at
+from pytest_ssdqual.rig.health.smart_answer import at, parsed
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine
 
@@ -40,7 +39,7 @@ def read(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, Locking]:
     names = [word for drive in drives for word in (drive.sysfs_name, drive.path, drive.smart_type)]
     deadline_s = DEADLINE_S + DEADLINE_OF_DRIVE_S * len(drives)
     lines = scripts.answer(machine, SCRIPT, "locking", *names, deadline_s=deadline_s).text.splitlines()
-    answers = {line.split(" ", 1)[0]: line.split(" ", 1)[1] for line in lines if " " in line}
+    answers = dict(line.split(" ", 1) for line in lines if " " in line)
     states = {drive.path: _state(answers.get(drive.sysfs_name, "")) for drive in drives}
     return {path: state for path, state in states.items() if state is not None}
 
@@ -72,10 +71,7 @@ def _state(answer: str) -> Locking | None:
     kind, _, report = answer.partition(" ")
     if kind == "discovery":
         return of_discovery(bytes_of(report) or [])
-    try:
-        security = at(read_json(report.strip()), "ata_security")
-    except ValueError:
-        return None
+    security = at(parsed(report), "ata_security")
     if not isinstance(security, dict) or not isinstance(security.get("enabled"), bool):
         return None
     if security.get("locked") is True:

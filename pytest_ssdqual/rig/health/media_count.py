@@ -8,7 +8,7 @@ for it as an error in its error log, so drives are asked only where write amplif
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import gcd
 
@@ -32,19 +32,16 @@ ATA_UNIT_BYTES = {"NAND_Writes_32MiB": 32 << 20, "NAND_Writes_1GiB": 1 << 30, "F
 HOST_PAGES, OTHER_PAGES = "Host_Program_Page_Count", ("FTL_Program_Page_Count", "Bckgnd_Program_Page_Cnt")
 
 
-def begun(machine: Machine, drives: Sequence[Drive]) -> Callable[[ProcessEnvironment], ProcessEnvironment]:
-    """Read the drives' counts; the function that is returned reads them again, and adds their growth.
+def with_growth(
+    machine: Machine, drives: Sequence[Drive], before: Mapping[str, MediaCount], seen: ProcessEnvironment
+) -> ProcessEnvironment:
+    """Read the counts of the drives again that reported one ``before``, and return the environment with their growth.
 
-    Drives that report none are asked once. ``RigError`` if the machine does not answer.
+    ``RigError`` if the machine does not answer.
     """
-    before = read(machine, drives)
-
-    def ended(seen: ProcessEnvironment) -> ProcessEnvironment:
-        after = read(machine, [drive for drive in drives if drive.name in before])
-        grown = {name: between(before[name], count) for name, count in after.items()}
-        return replace(seen, drives=tuple(replace(each, media=grown.get(each.name)) for each in seen.drives))
-
-    return ended
+    after = read(machine, [drive for drive in drives if drive.name in before])
+    grown = {name: between(before[name], count) for name, count in after.items()}
+    return replace(seen, drives=tuple(replace(each, media=grown.get(each.name)) for each in seen.drives))
 
 
 def read(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, MediaCount]:

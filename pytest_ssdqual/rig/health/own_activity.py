@@ -1,4 +1,4 @@
-"""What a drive reports of its own activity, as nvme-cli or smartctl prints it: its hosts' I/O, and a self-test; pure.
+"""What a drive counts of its hosts' I/O, in the JSON of nvme-cli or smartctl; pure.
 
 A drive counts every command that reaches it, also those that pass the block layer (SG_IO, nvme-cli) and those of
 another host, which no count of this kernel has. What a drive does not report is None.
@@ -9,9 +9,16 @@ from __future__ import annotations
 from dataclasses import astuple
 
 from pytest_ssdqual.qual.measured.environment import OwnCount
-from pytest_ssdqual.qual.strict_json import LARGEST, read_json
-from pytest_ssdqual.rig.health import activity
-from pytest_ssdqual.rig.health.smart_answer import NVME_DATA_UNIT_BYTES, at, first, scsi_bytes, statistic, whole
+from pytest_ssdqual.rig.health.smart_answer import (
+    ALL_ONES,
+    NVME_DATA_UNIT_BYTES,
+    at,
+    first,
+    printed,
+    scsi_bytes,
+    statistic,
+    whole,
+)
 
 #: Names of the NVMe log's fields in nvme-cli and in smartctl: commands and data units, read and written.
 NVME_COUNTS = (
@@ -24,9 +31,8 @@ ATA_COUNTS = ("Number of Read Commands", "Number of Write Commands", "Logical Se
 SCSI_UNIT_BYTES = 10**6
 
 
-def count(answer: str) -> OwnCount | None:
+def count(plain: object) -> OwnCount | None:
     """Return the counts of the drive's life; None if it reports none."""
-    plain = _json(answer)
     log = at(plain, "nvme_smart_health_information_log") if at(plain, "json_format_version") else plain
     nvme = [first(*(_number(log, name) for name in names)) for names in NVME_COUNTS]
     if nvme[2:] != [None, None]:
@@ -55,23 +61,6 @@ def between(before: OwnCount | None, after: OwnCount | None) -> OwnCount | None:
     return OwnCount(grown[0], grown[1], grown[2], grown[3], after.unit_bytes)
 
 
-def self_test(answer: str) -> str | None:
-    """Return the self-test that the drive runs, by smartctl's answer; "" if none, None if unknown."""
-    return activity.self_test(_json(answer))
-
-
-def _json(answer: str) -> object:
-    try:
-        return read_json(answer)
-    except ValueError:
-        return None
-
-
 def _number(log: object, name: str) -> int | None:
-    """nvme-cli prints numbers of 128 bits as text, or as 1234.0."""
-    value = at(log, name)
-    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 21:
-        return int(value)
-    if isinstance(value, float) and value.is_integer() and abs(value) <= LARGEST:
-        return int(value)
-    return whole(log, name)
+    number = printed(log, name)
+    return None if number is None or number < 0 or number in ALL_ONES else number

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.qual.strict_json import LARGEST
+from pytest_ssdqual.qual.numbers import decimal
+from pytest_ssdqual.qual.strict_json import LARGEST, read_json
 
 #: All bits of a field of 16 bits or more: what a bus returns without a device, or a log without a value.
 ALL_ONES = frozenset(2**bits - 1 for bits in (16, 32, 48, 64))
@@ -280,13 +281,16 @@ def counters(plain: object) -> Mapping[str, int]:
 
 
 def statistic(plain: object, name: str) -> int | None:
-    """A value of ATA's device statistics (ACS-4, log 04h)."""
+    """A value of ATA's device statistics."""
+    return next((value for known, value in statistics(plain) if known == name), None)
+
+
+def statistics(plain: object) -> Iterator[tuple[object, int | None]]:
+    """The valid entries of ATA's device statistics (ACS-4, log 04h): name and value."""
     for page in items(plain, "ata_device_statistics", "pages"):
         for entry in items(page, "table"):
-            valid = at(entry, "flags", "valid")
-            if at(entry, "name") == name and valid is not False:
-                return whole(entry, "value")
-    return None
+            if at(entry, "flags", "valid") is not False:
+                yield at(entry, "name"), whole(entry, "value")
 
 
 def attribute(plain: object, *names: str) -> int | None:
@@ -314,6 +318,14 @@ def attributes(plain: object) -> Iterator[object]:
     yield from items(plain, "ata_smart_attributes", "table")
 
 
+def parsed(answer: str) -> object:
+    """The JSON of a tool's answer; None if it is none."""
+    try:
+        return read_json(answer.strip())
+    except ValueError:
+        return None
+
+
 def at(plain: object, *names: str) -> object:
     """What is at this path of names; None if there is nothing."""
     for name in names:
@@ -339,6 +351,18 @@ def whole(plain: object, *names: str) -> int | None:
     if not isinstance(value, int) or isinstance(value, bool):
         return None
     return value if 0 <= value <= LARGEST and value not in ALL_ONES else None
+
+
+def printed(plain: object, *names: str) -> int | None:
+    """The whole number at this path of names as nvme-cli prints it: some as text or as 323.0, and 32-bit fields as
+    negative numbers (2.1, 2.2).
+    """
+    value = at(plain, *names)
+    if isinstance(value, str):
+        return decimal(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST else None
 
 
 def first(*values: int | None) -> int | None:

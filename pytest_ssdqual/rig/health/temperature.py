@@ -6,13 +6,9 @@ JSON. What a drive does not report is None.
 
 from __future__ import annotations
 
-from typing import Any
-
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import DriveLink, DriveTemperature
-from pytest_ssdqual.qual.numbers import decimal
-from pytest_ssdqual.qual.strict_json import LARGEST, read_json
-from pytest_ssdqual.rig.health import smart_answer
+from pytest_ssdqual.rig.health.smart_answer import at, first, possible_c, printed, temperature_c
 
 #: NVM Express Base Specification, SMART / Health Information log page, byte 0: temperature at or beyond a threshold.
 TOO_WARM_BIT = 0b10
@@ -36,27 +32,23 @@ class Warmth:
     counted_in_s: int | None = None
 
 
-def parse(answer: str) -> tuple[Warmth, DriveLink | None]:
-    """Parse the JSON of ``nvme smart-log`` or of ``smartctl``; of any other text nothing is known.
+def parse(plain: object) -> tuple[Warmth, DriveLink | None]:
+    """Parse the JSON of ``nvme smart-log`` or of ``smartctl``; of anything else nothing is known.
 
     For SATA drives smartctl also reports the link, which sysfs does not for drives behind a SAS controller.
     """
-    try:
-        plain = read_json(answer)
-    except ValueError:
-        return Warmth(), None
     if not isinstance(plain, dict):
         return Warmth(), None
     if "json_format_version" not in plain:
         # A drive that does not report its temperature, as those of clouds, has 0 K.
-        kelvin = _number(plain.get("temperature"))
+        kelvin = printed(plain, "temperature")
         return _nvme(plain, kelvin - KELVIN if kelvin else None), None
-    log = plain.get("nvme_smart_health_information_log")
+    log = at(plain, "nvme_smart_health_information_log")
     if not isinstance(log, dict):
-        return _ata(plain), _sata_link(plain)
+        return _ata(plain), _sata_link(at(plain, "interface_speed"))
     # smartctl has the threshold since 7.4.
-    warning_c = _number(smart_answer.at(plain, "nvme_composite_temperature_threshold", "warning"))
-    return _nvme(log, _number(log.get("temperature")), limit(warning_c)), None
+    warning_c = printed(plain, "nvme_composite_temperature_threshold", "warning")
+    return _nvme(log, printed(log, "temperature"), limit(warning_c)), None
 
 
 def between(before: Warmth, after: Warmth, alarm_c: float | None) -> DriveTemperature:
@@ -84,15 +76,14 @@ def _growth(before: int | None, after: int | None) -> int | None:
     return None if before is None or after is None or after < before else after - before
 
 
-def _nvme(log: dict[str, Any], celsius: int | None, limit_c: float | None = None) -> Warmth:
-    """Parse NVMe's log: some versions of nvme-cli print numbers as text or as 323.0, some flags as a structure."""
-    warning = log.get("critical_warning")
-    flags = _number(warning.get("value") if isinstance(warning, dict) else warning)
-    minutes = [_number(log.get(name)) for name in ("warning_temp_time", "critical_comp_time")]
-    seconds = [_number(log.get(f"thm_temp{level}_total_time")) for level in (1, 2)]
-    counts = [_number(log.get(f"thm_temp{level}_trans_count")) for level in (1, 2)]
+def _nvme(log: object, celsius: int | None, limit_c: float | None = None) -> Warmth:
+    """Parse NVMe's log; some versions of nvme-cli print flags as a structure."""
+    flags = first(printed(log, "critical_warning", "value"), printed(log, "critical_warning"))
+    minutes = [printed(log, name) for name in ("warning_temp_time", "critical_comp_time")]
+    seconds = [printed(log, f"thm_temp{level}_total_time") for level in (1, 2)]
+    counts = [printed(log, f"thm_temp{level}_trans_count") for level in (1, 2)]
     return Warmth(
-        temperature_c=smart_answer.possible_c(celsius),
+        temperature_c=possible_c(celsius),
         limit_c=limit_c,
         too_warm=None if flags is None else bool(flags & TOO_WARM_BIT),
         too_warm_s=_sum([value and value * 60 for value in minutes] + seconds),
@@ -101,47 +92,29 @@ def _nvme(log: dict[str, Any], celsius: int | None, limit_c: float | None = None
     )
 
 
-def _ata(plain: dict[str, Any]) -> Warmth:
+def _ata(plain: object) -> Warmth:
     """Parse smartctl's answer: SATA drives report SCT status, SAS drives a trip temperature.
 
     Of drives without a temperature log page smartctl 7.3 has it in ``scsi_temperature``; 7.2, 7.4 and 7.5 do not.
     """
-    temperature = plain.get("temperature")
-    temperature = temperature if isinstance(temperature, dict) else {}
-    status = plain.get("ata_sct_status")
-    counted = status.get("temperature") if isinstance(status, dict) else None
-    trip = smart_answer.at(plain, "scsi_temperature", "drive_trip")
-    highest = [limit(_number(each)) for each in (temperature.get("op_limit_max"), temperature.get("drive_trip"), trip)]
+    limits = (("temperature", "op_limit_max"), ("temperature", "drive_trip"), ("scsi_temperature", "drive_trip"))
+    highest = (limit(printed(plain, *names)) for names in limits)
     return Warmth(
-        temperature_c=smart_answer.temperature_c(plain),
+        temperature_c=temperature_c(plain),
         limit_c=next((value for value in highest if value is not None), None),
-        events=_number(counted.get("over_limit_count")) if isinstance(counted, dict) else None,
-        peak_c=smart_answer.possible_c(_number(temperature.get("power_cycle_max"))),
+        events=printed(plain, "ata_sct_status", "temperature", "over_limit_count"),
+        peak_c=possible_c(printed(plain, "temperature", "power_cycle_max")),
     )
 
 
-def _sata_link(plain: dict[str, Any]) -> DriveLink | None:
-    speeds = plain.get("interface_speed")
-    if not isinstance(speeds, dict):
-        return None
-    current, most = _gigabits(speeds.get("current")), _gigabits(speeds.get("max"))
+def _sata_link(speeds: object) -> DriveLink | None:
+    current, most = _gigabits(at(speeds, "current")), _gigabits(at(speeds, "max"))
     return DriveLink("SATA", current, 1, most, 1) if current and most else None
 
 
-def _gigabits(plain: object) -> float | None:
-    if not isinstance(plain, dict):
-        return None
-    units, bits = _number(plain.get("units_per_second")), _number(plain.get("bits_per_unit"))
+def _gigabits(speed: object) -> float | None:
+    units, bits = printed(speed, "units_per_second"), printed(speed, "bits_per_unit")
     return None if units is None or bits is None else units * bits / 1e9
-
-
-def _number(value: object) -> int | None:
-    if isinstance(value, str):
-        return decimal(value)
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    known = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST
-    return value if known and isinstance(value, int) else None
 
 
 def _sum(values: list[int | None]) -> int | None:

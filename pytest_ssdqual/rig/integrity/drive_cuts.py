@@ -39,8 +39,8 @@ from pytest_ssdqual.rig.measure.session import Setup
 SYNC = {WriteMode.FLUSHED: stamped_io.FLUSHED, WriteMode.FUA: stamped_io.FUA, WriteMode.UNFLUSHED: ()}
 #: Sizes of transfers, of the cuts in turn; the longest time of the writes until a cut, in milliseconds.
 SIZES, MOST_MS = (UNIT_BYTES, 4 * UNIT_BYTES), 3000
-#: Seconds without power, in which capacitors discharge; those that the first write of all regions may take, and a read.
-OFF_S, WRITE_S, READ_S = 5.0, 600.0, 300.0
+#: Seconds without power, in which capacitors discharge, and those that the first write of all regions may take.
+OFF_S, WRITE_S = 5.0, 600.0
 
 
 @dataclass(slots=True)
@@ -181,11 +181,10 @@ def _content(machine: Machine, drive: Drive, region: Region) -> bytes:
 
     ``RigError`` if the drive is gone: what a link or an adapter lost is no damage of its data.
     """
-    argv = ["sh", "-c", label.RAW, "raw", drive.path, str(region.offset_bytes), str(region.size_bytes)]
-    packed = machine.run(argv, deadline_s=READ_S, repeatable=True).stdout
+    packed = label.packed(machine, drive.path, region.offset_bytes, region.size_bytes)
     if len(gzip.decompress(packed)) == region.size_bytes:
         return packed
     time.sleep(OFF_S)
     if refusals.is_gone(survey(machine), drive):
         raise RigError(f"{drive.describe()} was lost again while it was read after a power cut")
-    return machine.run(argv, deadline_s=READ_S, repeatable=True).stdout
+    return label.packed(machine, drive.path, region.offset_bytes, region.size_bytes)

@@ -24,7 +24,6 @@ from pytest_ssdqual.rig.fio.jobs import Job, JobTarget
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
 from pytest_ssdqual.rig.guard import label
-from pytest_ssdqual.rig.guard.label import RAW
 from pytest_ssdqual.rig.integrity import power_cut
 from pytest_ssdqual.rig.integrity.power_cut import PowerSwitch
 from pytest_ssdqual.rig.integrity.target import PowerCutOutcome, TargetLayout
@@ -120,8 +119,7 @@ class MdTarget:
 
     def read(self, offset_bytes: int, size_bytes: int) -> bytes:
         """See ``IntegrityTarget``."""
-        argv = ["sh", "-c", RAW, "raw", self.array.path, str(offset_bytes), str(size_bytes)]
-        return gzip.decompress(self.setup.machine.run(argv, deadline_s=300, repeatable=True).stdout)
+        return gzip.decompress(label.packed(self.setup.machine, self.array.path, offset_bytes, size_bytes))
 
     def trim(self, offset_bytes: int, size_bytes: int) -> None:
         """See ``IntegrityTarget``."""
@@ -184,9 +182,9 @@ class MdTarget:
         self.setup.held.require_lease()
         kname = self.array.kname
         size_bytes = resync.component_bytes(self.setup.machine, kname)
-        return (resync.repair if repair else resync.check)(self.setup.machine, kname, size_bytes)
+        return resync.compare(self.setup.machine, kname, size_bytes, repair=repair)
 
-    def restart(self, members: Sequence[int], missing: int) -> None:
+    def restart(self, members: Sequence[int]) -> None:
         """See ``IntegrityTarget``."""
         self.setup.held.require_lease()
         mdadm.halt(self.setup.machine, self.array.path)
@@ -213,7 +211,9 @@ class MdTarget:
         self.setup.held.require_lease()
         acknowledged = None
         if over is None:
-            zero.until(self._is_clean, CLEAN_S)
+            end = time.monotonic() + CLEAN_S
+            while not self._is_clean() and time.monotonic() < end:
+                time.sleep(PAUSE_S)
         else:
             acknowledged = power_cut.begin(self.setup.machine, self._target, history, over)
         doubtful = self.array.geometry.has_parity and mdadm.state(self.setup.machine, self.array.kname).degraded > 0
@@ -255,7 +255,7 @@ class MdTarget:
 
     @property
     def _target(self) -> JobTarget:
-        return JobTarget(self.array.path, self.array.size_bytes, checked=self.array.checked)
+        return self.array.whole
 
     @property
     def _known(self) -> Array:

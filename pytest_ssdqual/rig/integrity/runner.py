@@ -127,7 +127,7 @@ class _RunState:
             case Add(drive):
                 self.target.add(drive)
             case Restart():
-                self.target.restart(sorted(self.state.members), self._missing)
+                self.target.restart(sorted(self.state.members))
         before, self.state = self.state, self.state.after(step)
         match step:
             case RebuildMember():

@@ -58,7 +58,7 @@ class IntegrityTarget(Protocol):
     def compare(self, *, repair: bool) -> int:
         """Compare copies or parity of all members; return the number of sectors that disagree."""
 
-    def restart(self, members: Sequence[int], missing: int) -> None: ...
+    def restart(self, members: Sequence[int]) -> None: ...
 
     def grow(self, drive: int) -> int:
         """Grow the array by a drive; return its new size in bytes."""

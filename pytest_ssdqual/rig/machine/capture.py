@@ -21,14 +21,11 @@ class TooMuch(Exception):
     """The process wrote more than the limit."""
 
 
-def communicate(
-    process: subprocess.Popen[bytes], stdin: bytes | None, limit_s: float, most_bytes: int | None = None
-) -> tuple[bytes, bytes]:
-    """``Popen.communicate`` with a limit for each stream (default ``MOST_BYTES``).
+def communicate(process: subprocess.Popen[bytes], stdin: bytes | None, limit_s: float) -> tuple[bytes, bytes]:
+    """``Popen.communicate`` with a limit for each stream, ``MOST_BYTES``.
 
     Raises ``subprocess.TimeoutExpired`` or ``TooMuch``; then the streams are closed, and the caller ends the process.
     """
-    most_bytes = MOST_BYTES if most_bytes is None else most_bytes
     end = time.monotonic() + limit_s
     # BytesIO returns its buffer as bytes without a copy.
     captured = {stream: io.BytesIO() for stream in (process.stdout, process.stderr) if stream}
@@ -48,7 +45,7 @@ def communicate(
                         unsent = unsent[_written(key.fd, unsent) :]
                         is_over = not unsent
                     else:
-                        is_over = not _read(key.fd, captured[key.fileobj], most_bytes)  # type: ignore[index]
+                        is_over = not _read(key.fd, captured[key.fileobj])  # type: ignore[index]
                     if is_over:
                         ready.unregister(key.fileobj)
                         _close(key.fileobj)  # type: ignore[arg-type]
@@ -61,9 +58,9 @@ def communicate(
     return out, err
 
 
-def _read(descriptor: int, into: io.BytesIO, most_bytes: int) -> int:
+def _read(descriptor: int, into: io.BytesIO) -> int:
     data = os.read(descriptor, PIECE_BYTES)
-    if into.tell() + len(data) > most_bytes:
+    if into.tell() + len(data) > MOST_BYTES:
         raise TooMuch
     return into.write(data)
 

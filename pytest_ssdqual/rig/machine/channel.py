@@ -112,18 +112,17 @@ class Channel:
     def tether(self, argv: Sequence[str], *, first_signal: str = "INT", announces: bool = False) -> TetheredProcess:
         """See ``Machine.tether``."""
         self._require_alive()
-        keeper = Keeper.of(
-            argv,
-            first_signal,
-            silence_s=self.patience_s + NOTICED_S if self.is_patient else SILENCE_S,
-            survives=self.is_patient,
-            announces=announces,
-            directory=self.directory,
+        keeper = Keeper(
+            argv, first_signal, self._silence_s, survives=self.is_patient, announces=announces, directory=self.directory
         )
         return self._kept(keeper)
 
+    @property
+    def _silence_s(self) -> float:
+        return self.patience_s + NOTICED_S if self.is_patient else SILENCE_S
+
     def unfinished(self) -> tuple[str, ...]:
-        """See ``Machine.unfinished``."""
+        """Return a sentence for each command that must finish and still goes on."""
         unfinished = [process for process in self._tethers if process.is_unfinished]
         return tuple(process.work.goes_on(self.name, process.elapsed_s) for process in unfinished if process.work)
 
@@ -140,7 +139,7 @@ class Channel:
         return LineProcess(argv, self.wrap([*ENGLISH, *argv]), self.ended)
 
     def close(self) -> None:
-        """Cut every tether that is still attached, then the connection."""
+        """Cut every tether that is still attached, then the connection; no command begins afterwards: ``RigError``."""
         for process in reversed(self._tethers):
             with contextlib.suppress(RigError):  # on a lost machine, the keeper ends the process by itself
                 process.cut()
@@ -257,10 +256,8 @@ class Channel:
     def _run_to_the_end(self, argv: Sequence[str], deadline_s: float, work: MustFinish) -> Completed:
         """Run under a keeper that never ends it, also on localhost: if the run is killed, the command goes on."""
         self._require_alive()
-        silence_s = self.patience_s + NOTICED_S if self.is_patient else SILENCE_S
-        return self._kept(Keeper.until_finished(argv, work, silence_s=silence_s, directory=self.directory)).wait(
-            deadline_s
-        )
+        keeper = Keeper(argv, silence_s=self._silence_s, survives=True, directory=self.directory, work=work)
+        return self._kept(keeper).wait(deadline_s)
 
     def _kept(self, keeper: Keeper) -> TetheredProcess:
         process = TetheredProcess(keeper, self, (*self.become, *ENGLISH))

@@ -256,14 +256,8 @@ class Machine(Protocol):
         ``first_signal`` ends it; ``announces``: it will write a line as soon as it is ready.
         """
 
-    def unfinished(self) -> tuple[str, ...]:
-        """A sentence for each command that must finish and still goes on."""
-
     def leave_unfinished(self) -> None:
         """Wait no longer for commands that must finish: where they are awaited, ``StillRunning`` is raised."""
-
-    def close(self) -> None:
-        """End what is tethered, then the connection; no command begins afterwards: ``RigError``."""
 
 
 def ask(machine: Machine, argv: Sequence[str], deadline_s: float = 60.0) -> Completed:

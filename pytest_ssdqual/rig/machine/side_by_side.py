@@ -63,17 +63,9 @@ class PermittedMachine:
         self.permit()
         return self.machine.tether(argv, first_signal=first_signal, announces=announces)
 
-    def unfinished(self) -> tuple[str, ...]:
-        """See ``Machine.unfinished``."""
-        return self.machine.unfinished()
-
     def leave_unfinished(self) -> None:
         """See ``Machine.leave_unfinished``."""
         self.machine.leave_unfinished()
-
-    def close(self) -> None:
-        """See ``Machine.close``."""
-        self.machine.close()
 
 
 def each(machine: Machine, drives: Sequence[DriveT], work: Callable[[Machine, DriveT], T]) -> list[T]:

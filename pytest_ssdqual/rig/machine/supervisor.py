@@ -27,6 +27,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import field
 from typing import IO, Protocol
 
 from pytest_ssdqual.qual import safe_text
@@ -67,45 +68,26 @@ class Keeper:
     """One process and its keeper, as the argv lists that start it and that attach to it again."""
 
     #: Command of the process, without the prefix that makes it root.
-    argv: tuple[str, ...]
-    #: First signal that ends it: ``INT``, ``TERM``; empty: it must finish, and is never ended.
-    first_signal: str
-    #: Seconds without a heartbeat after which the keeper ends it.
-    silence_s: float
+    argv: Sequence[str]
+    #: First signal that ends it: ``INT``, ``TERM``; none ends a process that must finish.
+    first_signal: str = "INT"
+    #: Seconds without a heartbeat after which the keeper ends it; the outcome of work that must finish is available to
+    #: an attachment for so long.
+    silence_s: float = SILENCE_S
     #: True if another connection may attach to it; otherwise it ends with the stream.
-    survives: bool
+    survives: bool = False
     #: True if its first line is reported immediately.
-    announces: bool
-    directory: str
-    token: str
+    announces: bool = False
+    directory: str = DIRECTORY
     #: Set for a process that must finish.
     work: MustFinish | None = None
-
-    @classmethod
-    def of(
-        cls,
-        argv: Sequence[str],
-        first_signal: str = "INT",
-        *,
-        silence_s: float,
-        survives: bool = False,
-        announces: bool = False,
-        directory: str = DIRECTORY,
-    ) -> Keeper:
-        """Return a keeper with a new token."""
-        return cls(tuple(argv), first_signal, silence_s, survives, announces, directory, secrets.token_hex(8))
-
-    @classmethod
-    def until_finished(
-        cls, argv: Sequence[str], work: MustFinish, *, silence_s: float, directory: str = DIRECTORY
-    ) -> Keeper:
-        """Keeper of a command that must finish; ``silence_s`` is how long its outcome is available to an attachment."""
-        return cls(tuple(argv), "", silence_s, True, False, directory, secrets.token_hex(8), work)
+    token: str = field(default_factory=lambda: secrets.token_hex(8))
 
     @property
     def start(self) -> list[str]:
         """The argv that starts the process and attaches to it."""
-        words = [self.directory, self.token, f"{self.silence_s:g}", self.first_signal, *self._manner, KEEPER]
+        signal = "" if self.work else self.first_signal
+        words = [self.directory, self.token, f"{self.silence_s:g}", signal, *self._manner, KEEPER]
         words += [" ".join(self.work.locks), self.work.note] if self.work else ["", ""]
         return ["sh", "-c", START + ATTACH, "tether", *words, *self.argv]
 
@@ -145,7 +127,7 @@ class TetheredProcess:
     def __init__(self, keeper: Keeper, line: SupervisorLine, become: Sequence[str] = ()) -> None:
         """Start it. ``become`` precedes every command on the machine under test."""
         self._keeper, self._line, self._become = keeper, line, list(become)
-        self._argv = keeper.argv
+        self._argv = tuple(keeper.argv)
         self._started, self._clock = utc_now(), time.monotonic()
         self._lines: queue.Queue[bytes] = queue.Queue()
         self._over = threading.Event()

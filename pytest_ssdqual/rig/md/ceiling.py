@@ -39,26 +39,22 @@ DEVICES = scripts.text("memory_devices.sh")
 OWN = re.compile(rf"/dev/(?:nullb\d{{1,4}}|{PREFIX}[0-9a-f]+n\d{{1,4}}|(?P<brd>ram\d{{1,4}}))", re.ASCII)
 
 
-def measure(setup: Setup, geometry: Geometry, workload: Workload, completion_ns: int = 0) -> Ceiling:
-    """Measure ``workload`` on an array of memory devices that complete each I/O after ``completion_ns``.
+def measure(setup: Setup, geometry: Geometry, workload: Workload) -> Ceiling:
+    """Measure ``workload`` on an array of memory devices that complete each I/O at once.
 
     ``MachineLost`` if the machine is lost; any other fault gives a ceiling that is unknown, with the reason.
     """
     setup.progress(f"{geometry}: {workload} on memory devices", RAMP_S + WINDOW_S)
     try:
-        with _devices(setup.machine, geometry.width, completion_ns) as members:
+        with _devices(setup.machine, geometry.width) as members:
             iops = _on(setup, geometry, workload, members)
         driver = BRD if all(path["brd"] for path in map(OWN.fullmatch, members) if path) else NULL_BLK
         boot = boot_id(setup.machine)
-        found = Ceiling(
-            geometry, str(workload), driver, iops, completion_ns=completion_ns, boot_id=boot, asked=workload
-        )
+        found = Ceiling(geometry, str(workload), driver, iops, boot_id=boot, asked=workload)
     except MachineLost:
         raise
     except (RigError, ValueError) as error:
-        found = Ceiling(
-            geometry, str(workload), "", None, unknown=str(error), completion_ns=completion_ns, asked=workload
-        )
+        found = Ceiling(geometry, str(workload), "", None, unknown=str(error), asked=workload)
     setup.logbook.note("ceiling", **shallow(found))
     return found
 
@@ -69,11 +65,11 @@ def boot_id(machine: Machine) -> str:
 
 
 @contextmanager
-def _devices(machine: Machine, number: int, completion_ns: int) -> Iterator[tuple[str, ...]]:
+def _devices(machine: Machine, number: int) -> Iterator[tuple[str, ...]]:
     """Make the memory devices, and remove them; ``RigError`` if the machine cannot."""
     script, whose = ["sh", "-c", DEVICES, "memory_devices"], [PREFIX, machine.token, DIRECTORY]
     try:
-        up = [*script, "up", *whose, str(number), str(MEMBER_MIB), str(completion_ns)]
+        up = [*script, "up", *whose, str(number), str(MEMBER_MIB), "0"]
         done = machine.run(up, check=False, deadline_s=120)
         if done.status:
             raise RigError(done.errors.strip().splitlines()[-1] if done.errors.strip() else "no memory devices")

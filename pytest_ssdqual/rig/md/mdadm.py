@@ -78,6 +78,11 @@ class Array:
         return (JobTarget(self.path, size_bytes, self.begin_bytes, is_part, self.checked),)
 
     @property
+    def whole(self) -> JobTarget:
+        """The whole device, also what no workload may use of it."""
+        return JobTarget(self.path, self.size_bytes, checked=self.checked)
+
+    @property
     def drives_per_target(self) -> int:
         """Number of drives that are loaded through one target."""
         return 1 if self.geometry.is_side_by_side else self.geometry.width

@@ -59,20 +59,12 @@ def done_percent(machine: Machine, kname: str) -> float | None:
     return 100 * int(match[1]) / int(match[2]) if match and int(match[2]) else None
 
 
-def check(machine: Machine, kname: str, size_bytes: int) -> int:
+def compare(machine: Machine, kname: str, size_bytes: int, *, repair: bool = False) -> int:
     """Let md compare all members of ``size_bytes`` each; return the number of sectors that disagree.
 
-    ``RigError`` if the check does not end, or was not md's last action.
+    With ``repair`` it corrects them. ``RigError`` if that does not end, or was not md's last action.
     """
-    return _done(machine, kname, "check", size_bytes)
-
-
-def repair(machine: Machine, kname: str, size_bytes: int) -> int:
-    """Let md compare and correct all members; return the number of sectors that disagreed."""
-    return _done(machine, kname, "repair", size_bytes)
-
-
-def _done(machine: Machine, kname: str, action: str, size_bytes: int) -> int:
+    action = "repair" if repair else "check"
     machine.run(["tee", _attribute(kname, "sync_action")], stdin=action.encode())
     mdadm.settle(machine, kname, deadline_s=600 + size_bytes / mdadm.SLOWEST_RESYNC_BYTES_PER_S)
     did = machine.run(["cat", _attribute(kname, "last_sync_action")], repeatable=True).text.strip()

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.rig.fio import acceptance, jobs, output, process
+from pytest_ssdqual.rig.fio import jobs, process
 from pytest_ssdqual.rig.fio.jobs import ExpectedResult, Job, JobTarget
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.machine import scripts
@@ -49,21 +49,43 @@ FEWEST_STRIPES = "17"
 EMPTY_CACHE = scripts.text("empty_stripe_cache.sh")
 
 
-def write_pattern(target: JobTarget, offset_bytes: int, size_bytes: int, seed: int, status_interval_s: int = 10) -> Job:
-    """Job that writes the pattern of ``seed`` (0 … ``SEEDS`` - 1) over a range of whole blocks; nothing is read.
+@frozen
+class PatternRegion:
+    """Position and seed of the pattern, which both follow from the array."""
 
-    ``ValueError`` for another seed, or a range that is not whole blocks within the target.
+    target: JobTarget
+    offset_bytes: int
+    size_bytes: int
+    seed: int
+
+    @classmethod
+    def of(cls, array: Array) -> PatternRegion:
+        """Return the region of an array with a reserved end."""
+        return cls(
+            array.whole,
+            array.size_bytes - array.reserved_bytes,
+            array.reserved_bytes // BLOCK_BYTES * BLOCK_BYTES,
+            # Another array on the same drives has another pattern, so that remains of the former are not taken for
+            # this one.
+            int(array.uuid.replace(":", ""), 16) % SEEDS,
+        )
+
+
+def write_pattern(region: PatternRegion) -> Job:
+    """Job that writes the pattern; nothing is read.
+
+    ``ValueError`` for another seed than 0 … ``SEEDS`` - 1, or a range that is not whole blocks within the target.
     """
-    expectation = ExpectedResult(reads=False, writes=True, block_bytes=BLOCK_BYTES, written_bytes=size_bytes)
-    first = (*jobs.reporting(status_interval_s), "--name=write-pattern", "--rw=write", "--do_verify=0")
-    return Job((*first, *_range(target, offset_bytes, size_bytes, seed)), expectation, jobs.checks([target]))
+    expectation = ExpectedResult(reads=False, writes=True, block_bytes=BLOCK_BYTES, written_bytes=region.size_bytes)
+    first = (*jobs.reporting(10), "--name=write-pattern", "--rw=write", "--do_verify=0")
+    return Job((*first, *_range(region)), expectation, jobs.checks([region.target]))
 
 
-def read_back(target: JobTarget, offset_bytes: int, size_bytes: int, seed: int, status_interval_s: int = 10) -> Job:
+def read_back(region: PatternRegion) -> Job:
     """Job that reads and compares the range; ``damage`` interprets its output. ``ValueError`` as ``write_pattern``."""
-    expectation = ExpectedResult(reads=True, writes=False, block_bytes=BLOCK_BYTES, read_bytes=size_bytes)
-    first = (*jobs.reporting(status_interval_s), "--name=read-back", "--rw=read")
-    return Job((*first, *_range(target, offset_bytes, size_bytes, seed)), expectation, jobs.checks([target]))
+    expectation = ExpectedResult(reads=True, writes=False, block_bytes=BLOCK_BYTES, read_bytes=region.size_bytes)
+    first = (*jobs.reporting(10), "--name=read-back", "--rw=read")
+    return Job((*first, *_range(region)), expectation, jobs.checks([region.target]))
 
 
 def damage(finished: FinishedProcess, expectation: ExpectedResult) -> str:
@@ -71,19 +93,20 @@ def damage(finished: FinishedProcess, expectation: ExpectedResult) -> str:
 
     Raises ``RigError`` or ``InvalidMeasurement`` if not all was read, for example because of an I/O error.
     """
-    for line in acceptance.messages(finished.pieces(), finished.completed.errors):
+    for line in finished.messages:
         if match := MISMATCH.search(line):
             return _sentence(match)
     try:
         finished.accepted(expectation)
     except InvalidMeasurement:
-        if not _differs(finished.pieces()):
+        if finished.errno != errno.EILSEQ:
             raise
         return "a block does not hold what was written; fio did not report which"
     return ""
 
 
-def _range(target: JobTarget, offset_bytes: int, size_bytes: int, seed: int) -> Iterator[str]:
+def _range(region: PatternRegion) -> Iterator[str]:
+    target, offset_bytes, size_bytes, seed = region.target, region.offset_bytes, region.size_bytes, region.seed
     if not 0 <= seed < SEEDS:
         raise ValueError(f"seeds of patterns are 0 to {SEEDS - 1}, not {seed}")
     if offset_bytes % BLOCK_BYTES or size_bytes % BLOCK_BYTES or size_bytes <= 0 or offset_bytes < 0:
@@ -113,36 +136,6 @@ def _sentence(match: re.Match[str]) -> str:
     return f"{where}: it holds something else ({match['found']})"
 
 
-def _differs(data: output.Output) -> bool:
-    """Return True if fio's output has the error of a failed comparison."""
-    try:
-        return output.parse(data).error == errno.EILSEQ
-    except InvalidMeasurement:
-        return False
-
-
-@frozen
-class PatternRegion:
-    """Position and seed of the pattern, which both follow from the array."""
-
-    target: JobTarget
-    offset_bytes: int
-    size_bytes: int
-    seed: int
-
-    @classmethod
-    def of(cls, array: Array) -> PatternRegion:
-        """Return the region of an array with a reserved end."""
-        return cls(
-            JobTarget(array.path, array.size_bytes, checked=array.checked),
-            array.size_bytes - array.reserved_bytes,
-            array.reserved_bytes // BLOCK_BYTES * BLOCK_BYTES,
-            # Another array on the same drives has another pattern, so that remains of the former are not taken for
-            # this one.
-            int(array.uuid.replace(":", ""), 16) % SEEDS,
-        )
-
-
 def reserved_bytes(size_bytes: int) -> int:
     """Bytes that are reserved of an array: 1 %, 1 MiB to 1 GiB, and the incomplete last MiB."""
     pattern_bytes = min(max(int(size_bytes * SHARE), MIB), MOST_BYTES)
@@ -155,7 +148,7 @@ def write(setup: Setup, array: Array) -> Array:
     region = PatternRegion.of(reserved)
     setup.held.require_lease()
     setup.note("writing_pattern", array.geometry)
-    job = write_pattern(region.target, region.offset_bytes, region.size_bytes, region.seed)
+    job = write_pattern(region)
     raw, finished = _run(setup, array, "write-pattern", job, region)
     finished.accepted(job.expectation)
     setup.note(
@@ -177,7 +170,7 @@ def read_damage(setup: Setup, array: Array) -> str:
     region = PatternRegion.of(array)
     if array.geometry.has_parity:
         empty_stripe_cache(setup.machine, array.kname)
-    job = read_back(region.target, region.offset_bytes, region.size_bytes, region.seed)
+    job = read_back(region)
     raw, finished = _run(setup, array, "read-back", job, region)
     found = damage(finished, job.expectation)
     setup.note("pattern_read", array.geometry, damage=found, raw=raw)

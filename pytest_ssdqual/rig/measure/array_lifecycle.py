@@ -12,13 +12,10 @@ from typing import NoReturn
 from pytest_ssdqual.qual.integrity.erasure import NONE, ErasedDrive, left
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, Fill, PartialFill
-from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.rig.drives.failed import DriveFailed
 from pytest_ssdqual.rig.drives.survey import Drive, survey
-from pytest_ssdqual.rig.fio import acceptance, process
 from pytest_ssdqual.rig.fio import jobs as jobfile
 from pytest_ssdqual.rig.fio.jobs import JobTarget
-from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS
 from pytest_ssdqual.rig.guard import label, refusals
 from pytest_ssdqual.rig.guard.refusals import DrivesGone
 from pytest_ssdqual.rig.machine.machine import CommandFailed, InvalidMeasurement, RigError
@@ -27,7 +24,7 @@ from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import ASSUMED, Array
 from pytest_ssdqual.rig.measure import fixed_time
 from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.observe import drive_failure, live_stats
+from pytest_ssdqual.rig.observe import drive_failure
 from pytest_ssdqual.rig.purge import purge, zero
 from pytest_ssdqual.rig.purge.scan import sample
 from pytest_ssdqual.rig.resume.checkpoint import Checkpoint
@@ -58,7 +55,7 @@ def build(setup: Setup, geometry: Geometry, fill: Fill, pattern: str = "") -> Ar
         raise InvalidMeasurement(
             f"drives could not be purged, so that the rest of their range is no spare: {', '.join(full)}"
         )
-    array = _assemble(setup, geometry, members)
+    array = _built(setup, geometry, members)
     with undone(partial(stop, setup, array)):
         _note_created(setup, array, fill, purge=purged)
         fill_up(setup, array, fill, pattern)
@@ -73,8 +70,7 @@ def purge_all(setup: Setup, members: Sequence[Drive]) -> dict[str, ErasedDrive]:
     A drive that is lost meanwhile is attributed as under a load, with the kernel's messages: ``DriveFailed``, or an
     error that names it. Any other error accuses no drive: a purge sends commands that a drive may refuse.
     """
-    geometry, size_bytes = Geometry(RaidLevel.DRIVE, len(members)), sum(drive.size_bytes for drive in members)
-    bare = Array(geometry, members[0].path, tuple(members), "", size_bytes, "none needed")
+    bare = _side_by_side(Geometry(RaidLevel.DRIVE, len(members)), members)
     latest = replace(setup.readings)
     drive_failure.reading_before(setup, bare, is_measured=False)
     setup.held.require(members)  # a reading takes seconds, on a slow machine a minute
@@ -140,8 +136,7 @@ def assemble(setup: Setup, bare: Array, geometry: Geometry) -> Array:
     members = setup.failures.usable(geometry, setup.held.drives)
     setup.held.require(members)
     if geometry.is_side_by_side:
-        size_bytes = sum(drive.size_bytes for drive in members)
-        return replace(bare, geometry=geometry, path=members[0].path, members=members, size_bytes=size_bytes)
+        return _side_by_side(geometry, members)
     of_drives = str(bare.geometry)
     array = create(setup, geometry, members, setup.protocol.array.of(geometry), zeroed=True, of_drives=of_drives)
     with undone(partial(stop, setup, array)):
@@ -156,7 +151,13 @@ def readopt(setup: Setup, left: Checkpoint, members: Sequence[Drive]) -> Array:
     mdadm writes new superblocks in front of the data, which keep their offset, and assumes that the members agree.
     ``RigError`` or a child of it if that fails or the array differs; then no array of this run is left.
     """
-    array = _assemble(setup, left.geometry, members, left)
+    geometry = left.geometry
+    if geometry.level is RaidLevel.DRIVE:
+        array = _side_by_side(geometry, members)
+    else:
+        settings, offset = setup.protocol.array.of(geometry), left.data_offset_bytes
+        array = create(setup, geometry, members, settings, zeroed=True, data_offset_bytes=offset)
+        array = replace(array, consistency=left.consistency)
     with undone(partial(stop, setup, array)):
         if array.size_bytes != left.size_bytes:
             raise RigError(f"{array.geometry} now has {array.size_bytes} bytes instead of {left.size_bytes}")
@@ -219,16 +220,9 @@ def _filled(setup: Setup, array: Array, fill: Fill, pattern: str) -> str:
     # All drives are written at the same time, none of them more often than once in each pass.
     seconds = fill.passes * max(drive.size_bytes for drive in array.members) / SLOWEST_FILL_BYTES_PER_S
     setup.progress(f"{array.geometry}: fill", 0)
-    before = drive_failure.reading_before(setup, array, is_measured=False)
-    with drive_failure.attributed(setup, array, before, kind="fill") as files:
-        with live_stats.watched(setup.live, array, None, "fill", parse_size(fill.bs)):
-            finished = process.run(setup.machine, job, seconds, is_watched=True)
-        raw = setup.logbook.keep(f"{array.geometry}-fill.json.gz", finished.packed)
-        files.append(raw)
-        done = finished.completed
-        acceptance.accept_totals(finished.pieces(), done.status, done.errors, job.expectation, most=MOST_DOCUMENTS)
-    drive_failure.reading_after(setup, array, before)  # whatever the kernel repaired meanwhile
-    return raw
+    with fixed_time.passing(setup, array, "fill", fill.bs, job, seconds) as done:
+        done.finished.totals(job.expectation)
+    return done.raw
 
 
 def filled_part(target: JobTarget, fill: Fill) -> JobTarget:
@@ -244,20 +238,18 @@ def report_s(size_bytes: int) -> int:
     return max(SHORTEST_REPORT_S, int(size_bytes / FAST_FILL_BYTES_PER_S / MOST_REPORTS))
 
 
-def _assemble(setup: Setup, geometry: Geometry, members: Sequence[Drive], left: Checkpoint | None = None) -> Array:
-    """Build the array; with ``left``, over the data of that former array."""
-    zeroed = left is None and geometry.level in mdadm.REDUNDANT and zero.zero(setup.held.leased, members)
-    if left is None:
-        label.write_drives(setup.held.leased, members)
+def _side_by_side(geometry: Geometry, members: Sequence[Drive]) -> Array:
+    size_bytes = sum(drive.size_bytes for drive in members)
+    return Array(geometry, members[0].path, tuple(members), "", size_bytes, "none needed")
+
+
+def _built(setup: Setup, geometry: Geometry, members: Sequence[Drive]) -> Array:
+    """Build the array of purged drives, which are labelled first."""
+    zeroed = geometry.level in mdadm.REDUNDANT and zero.zero(setup.held.leased, members)
+    label.write_drives(setup.held.leased, members)
     if geometry.level is RaidLevel.DRIVE:
-        size = sum(drive.size_bytes for drive in members)
-        return Array(geometry, members[0].path, tuple(members), "", size, "none needed")
-    settings = setup.protocol.array.of(geometry)
-    if left is None:
-        return create(setup, geometry, members, settings, zeroed=zeroed)
-    offset = left.data_offset_bytes
-    array = create(setup, geometry, members, settings, zeroed=True, data_offset_bytes=offset)
-    return replace(array, consistency=left.consistency)
+        return _side_by_side(geometry, members)
+    return create(setup, geometry, members, setup.protocol.array.of(geometry), zeroed=zeroed)
 
 
 def create(

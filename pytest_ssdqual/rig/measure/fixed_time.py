@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from typing import TypeVar
 
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.measured.environment import ProcessEnvironment, StripeCache
-from pytest_ssdqual.qual.measured.result_records import MeasuredRecord
+from pytest_ssdqual.qual.measured.environment import MediaCount, StripeCache
+from pytest_ssdqual.qual.measured.result_records import AloneRecord, MeasuredRecord
 from pytest_ssdqual.qual.measured.run import Measured, Run
+from pytest_ssdqual.qual.measured.sweep import DrivesAlone
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
+from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.validity.check import Check
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -26,11 +29,13 @@ from pytest_ssdqual.rig.fio.jobs import Job
 from pytest_ssdqual.rig.fio.output import FioResult
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.guard.refusals import DrivesGone
+from pytest_ssdqual.rig.health import media_count
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Disturbed, InvalidMeasurement
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import drive_failure, environment, live_stats, open_files, stripe_cache
+from pytest_ssdqual.rig.observe.environment import EnvironmentReading
 from pytest_ssdqual.rig.observe.live_stats import Course
 
 #: A window with too few I/Os is repeated with a longer one, since the next one of the same length has as few: longer by
@@ -38,6 +43,7 @@ from pytest_ssdqual.rig.observe.live_stats import Course
 MARGIN_OF_GROWTH, MOST_GROWTH = 1.2, 10.0
 #: Seconds in which a drive may appear again that was gone: SCSI error handling, or a reset of an HBA or controller.
 REAPPEARS_S = 5.0
+ONE = Geometry(RaidLevel.DRIVE, 1)
 #: Kinds of processes that only condition: what disturbs a drive meanwhile does not stay.
 PREPARATIONS = ("precondition", "refresh")
 #: Repetitions of one step because something disturbed it.
@@ -75,7 +81,7 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
     if window.volume_bytes is None:  # a volume takes as long as it takes, usually much less than the limit
         setup.require_time(seconds, f"{workload} on {array.geometry}")
     job = _job(setup, array, workload, window)
-    with_media = _media_counts(setup, array, workload, kind)
+    media = _media_counts(setup, array, workload, kind)
     before = drive_failure.reading_before(setup, array, is_measured=kind not in PREPARATIONS)
     with drive_failure.attributed(setup, array, before, str(workload), kind) as files:
         raw, finished, stripes = record_run(
@@ -87,7 +93,9 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
         result = finished.accepted(job.expectation)
         result, window_s = _counted(workload, window, result, finished.completed.elapsed_s)
     setup.require_caches(array)
-    parts, part_reports = output.of_drives(result, array.geometry)
+    seen = environment.between(array, before, after, workload, result, stripes)
+    if media:
+        seen = media_count.with_growth(setup.machine, array.members, media, seen)
     measured_run = Run(
         workload=workload,
         geometry=array.geometry,
@@ -97,25 +105,19 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
         window_s=window_s,
         rounds=window.rounds,
         raw=raw,
-        seen=with_media(environment.between(array, before, after, workload, result, stripes)),
-        parts=parts,
-        reports=result.of_target,
+        seen=seen,
+        parts=output.of_drives(result, array.geometry),
         is_heat_promised=setup.promises_heat(array.geometry, workload),
-        part_reports=part_reports,
     )
     environment.note(setup.logbook, measured_run, kind)
     return measured_run
 
 
-def _media_counts(
-    setup: Setup, array: Array, workload: Workload, kind: str
-) -> Callable[[ProcessEnvironment], ProcessEnvironment]:
-    """Return what adds the growth of the drives' counts of their writes to flash, which are read now if needed."""
+def _media_counts(setup: Setup, array: Array, workload: Workload, kind: str) -> Mapping[str, MediaCount]:
+    """Return the drives' counts of their writes to flash, by serial number; none if they are not needed."""
     if kind in PREPARATIONS or not (workload.writes and setup.counts_media(array.geometry, workload)):
-        return lambda seen: seen
-    from pytest_ssdqual.rig.health import media_count
-
-    return media_count.begun(setup.machine, array.members)
+        return {}
+    return media_count.read(setup.machine, array.members)
 
 
 def _counted(workload: Workload, window: ProcessWindow, result: FioResult, elapsed_s: float) -> tuple[FioResult, float]:
@@ -200,6 +202,29 @@ def require(setup: Setup, array: Array, *, writes: bool) -> None:
                 raise
 
 
+@frozen
+class Pass:
+    """A fio process over all data of an array or of drives side by side, and its stored output."""
+
+    finished: FinishedProcess
+    raw: str
+    #: The reading of the environment before it.
+    before: EnvironmentReading
+
+
+@contextmanager
+def passing(setup: Setup, array: Array, kind: str, bs: str, job: Job, seconds: float) -> Iterator[Pass]:
+    """Run a fio process that fills or compares; the block, in which its errors are attributed, accepts its output."""
+    before = drive_failure.reading_before(setup, array, is_measured=False)
+    with drive_failure.attributed(setup, array, before, kind=kind) as files:
+        with live_stats.watched(setup.live, array, None, kind, parse_size(bs)):
+            finished = process.run(setup.machine, job, seconds, is_watched=True)
+        raw = setup.logbook.keep(f"{array.geometry}-{kind.replace(' ', '-')}.json.gz", finished.packed)
+        files.append(raw)
+        yield Pass(finished, raw, before)
+    drive_failure.reading_after(setup, array, before)  # whatever the kernel repaired meanwhile
+
+
 def record_run(
     setup: Setup, array: Array, workload: Workload, kind: str, work: Callable[[], FinishedProcess]
 ) -> tuple[str, FinishedProcess, StripeCache | None]:
@@ -228,6 +253,25 @@ def measure(setup: Setup, array: Array, workload: Workload, kind: str = "measure
     window_s = setup.protocol.window_of(tail=tail)
     runs = tuple(_settled_run(setup, array, workload, window_s) for _ in range(setup.protocol.measure.repeats))
     return record_measured(setup, Measured(runs), kind)
+
+
+def measure_alone(setup: Setup, array: Array, workload: Workload) -> DrivesAlone:
+    """Run the workload on one of the drives side by side after another, while the others are idle.
+
+    Compared with all of them, this shows whether they share a path that limits them. Raises as ``run``. The workload
+    has to read only: the drives stay as they are.
+    """
+    if workload.writes or not array.geometry.is_side_by_side:
+        raise ValueError(f"{workload} on {array.geometry} does not leave the drives as they are")
+    rule, measured = setup.protocol.measure, []
+    window = ProcessWindow(rule.ramp_s, rule.window_s, setup.protocol.steady.window)
+    for drive in array.members:
+        setup.progress(f"{drive.serial} alone: {workload}", window.ramp_s + window.window_s)
+        one = replace(array, geometry=ONE, path=drive.path, members=(drive,), size_bytes=drive.size_bytes)
+        measured.append(Measured((run(setup, one, workload, "alone", window).condensed(),)))
+    drives = tuple(each.summary() for each in measured)
+    setup.logbook.note("alone", **shallow(AloneRecord(array.geometry, str(workload), workload, drives)))
+    return DrivesAlone(tuple(measured))
 
 
 def record_measured(setup: Setup, measured: Measured, kind: str = "measured") -> Measured:

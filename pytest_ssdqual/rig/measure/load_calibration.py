@@ -85,7 +85,7 @@ def try_load(machine: Machine, target: JobTarget, load: Load) -> LoadTrial:
     result = process.run(machine, job, seconds).accepted(job.expectation)
     counted = [each for each in result.intervals if each.end_s > RAMP_S + 0.5] or result.intervals
     iops = sum(each.ios for each in counted) / sum(each.seconds for each in counted)
-    return LoadTrial(load.engine, load.parts(READS), iops, (result.user_percent + result.system_percent) / 100)
+    return LoadTrial(load.engine, load.parts(READS), iops, result.jobs_busy)
 
 
 def calibrated(

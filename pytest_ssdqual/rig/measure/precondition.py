@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from statistics import fmean
-from typing import Protocol as Interface
 
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.stats import steady_state
@@ -57,10 +56,9 @@ def until_steady(setup: Setup, array: Array, workload: Workload) -> Conditioned 
     writes = conditioning(workload, setup.unit_bytes)
     subject = array.geometry, workload.pattern
     setup.failures.undecided.pop(subject, None)
-    course: _Course = (
-        ByVolume(setup, array, writes) if protocol.precondition.drift_percent else InRounds(setup, array, writes)
-    )
-    course.write()
+    rule = ByVolume if protocol.precondition.drift_percent else InRounds
+    course: ByVolume | InRounds = rule(setup, array, writes)
+    _write(setup, array, writes, course)
     unsettled = course.unsettled()
     rates = course.rates() if array.geometry.is_side_by_side else {}
     setup.note(
@@ -82,6 +80,18 @@ def until_steady(setup: Setup, array: Array, workload: Workload) -> Conditioned 
         reasons = {name: f"{about}: {why}" for name, why in unsettled.items()}
         setup.failures.leave_out(array.geometry, subject, reasons, setup.logbook)
     return Conditioned(writes, course.state(without=unsettled), rates)
+
+
+def _write(setup: Setup, array: Array, writes: Workload, course: ByVolume | InRounds) -> None:
+    """Write in processes until the rule of ``course`` is satisfied, or until the protocol's limit."""
+    while not course.is_over():
+        window = course.window()
+        usual_s = (window.volume_bytes or 0) / len(array.targets) / USUAL_BYTES_PER_S
+        expected_s = min(window.window_s, usual_s or window.window_s)
+        setup.progress(f"{array.geometry}: precondition with {writes}", expected_s)
+        live_stats.expect(setup.live, course.position())
+        run = partial(fixed_time.run, setup, array, writes, "precondition", window)
+        course.add(fixed_time.prepared(setup, array, run))
 
 
 def conditioning(workload: Workload, unit_bytes: int | None = None) -> Workload:
@@ -109,28 +119,6 @@ def least_capacities(demanded: float, writes: Workload) -> float:
     Uniform writes to a part of the range, the rest of which is purged, settle as those to a smaller drive.
     """
     return max(demanded, SKEWED_CAPACITIES) if writes.zipf or writes.zones else demanded
-
-
-class _Course(Interface):
-    """Writes to one array, or to drives side by side, by one rule."""
-
-    raws: list[str]
-    seconds: float
-
-    def write(self) -> None:
-        """Write until all targets have settled, or until the protocol's limit."""
-
-    def unsettled(self) -> Mapping[str, str]:
-        """Return why targets have not settled, by serial number; an array's is empty."""
-
-    def rates(self) -> Mapping[str, float]:
-        """Return the settled IOPS of each target."""
-
-    def state(self, without: Collection[str] = ()) -> SteadyState:
-        """Return the state of the least steady target, of all but some."""
-
-    def facts(self) -> Mapping[str, object]:
-        """Return what else is recorded."""
 
 
 @dataclass(slots=True)
@@ -163,30 +151,26 @@ class ByVolume:
             for name, target in zip(_names(self.array), self.array.targets, strict=True)
         }
 
-    def write(self) -> None:
-        while not self._is_over():
-            window = self._window()
-            usual_s = (window.volume_bytes or 0) / len(self.targets) / USUAL_BYTES_PER_S
-            expected_s = min(window.window_s, usual_s or window.window_s)
-            self.setup.progress(f"{self.array.geometry}: precondition with {self.writes}", expected_s)
-            live_stats.expect(self.setup.live, self._position())
-            run = partial(fixed_time.run, self.setup, self.array, self.writes, "precondition", window)
-            self._add(fixed_time.prepared(self.setup, self.array, run))
-
     def unsettled(self) -> Mapping[str, str]:
+        """Return why targets have not settled, by serial number; an array's is empty."""
         return {name: target.describe() for name, target in self.targets.items() if not target.is_settled}
 
     def rates(self) -> Mapping[str, float]:
+        """Return the settled IOPS of each target."""
         return {name: target.rates(1)[0] / self.writes.block_bytes for name, target in self.targets.items()}
 
     def state(self, without: Collection[str] = ()) -> SteadyState:
-        """Return the SNIA rule's figures over the last half capacity; whether it is reached, the drift test says."""
+        """Return the SNIA rule's figures over the last half capacity of the least steady target, without some.
+
+        Whether it is reached, the drift test says.
+        """
         rule, block = self.setup.protocol.steady, self.writes.block_bytes
         counted = [target for name, target in self.targets.items() if name not in without]
         state = least_steady([[rate / block for rate in target.rates(rule.window)] for target in counted], rule)
         return replace(state, reached=all(target.is_settled for target in counted))
 
     def facts(self) -> Mapping[str, object]:
+        """Return what else is recorded."""
         every = self.targets.values()
         return {
             "capacities": self._capacities,
@@ -207,7 +191,8 @@ class ByVolume:
         series = [each.series for each in self.targets.values() if count]
         return [[rate / block for rate in each.rates(count / parts, count)] for each in series]
 
-    def _add(self, run: Run) -> None:
+    def add(self, run: Run) -> None:
+        """Take the writes of a process."""
         for target, member in zip(self.targets.values(), run.of_members(), strict=True):
             target.add(member.intervals)
         self.raws.append(run.raw)
@@ -216,10 +201,11 @@ class ByVolume:
         sentence = next((f"not settled: {why}" for why in unsettled.values()), "settled")
         live_stats.send_steadiness(self.setup.live, not unsettled, sentence, sentence)
 
-    def _is_over(self) -> bool:
+    def is_over(self) -> bool:
+        """Return whether all targets have settled, or the limit is reached."""
         return self.seconds >= self.limit_s or all(each.is_over for each in self.targets.values())
 
-    def _window(self) -> ProcessWindow:
+    def window(self) -> ProcessWindow:
         """Return the next process. The first one ends by volume, since no rate is known; the fastest drive ends it."""
         every = list(self.targets.values())
         smallest = min(each.series.capacity_bytes for each in every)
@@ -234,7 +220,7 @@ class ByVolume:
         seconds = min(longest_s, max(SHORTEST_STEP_S, needed_s))
         return ProcessWindow(0.0, math.ceil(seconds), 1, every_s)
 
-    def _position(self) -> Course:
+    def position(self) -> Course:
         """Return the eighths of the least volume that were written."""
         written = self._capacities
         least = max(each.least for each in self.targets.values())
@@ -260,18 +246,14 @@ class InRounds:
     def __post_init__(self) -> None:
         self.rounds = [[] for _ in self.array.targets]
 
-    def write(self) -> None:
-        setup, protocol = self.setup, self.setup.protocol
-        step_s, count = protocol.precondition.step_s, max(1, round(protocol.precondition.step_s / protocol.round_s))
+    def window(self) -> ProcessWindow:
+        """Return the next process, of whole rounds."""
+        step_s, round_s = self.setup.protocol.precondition.step_s, self.setup.protocol.round_s
         # Two hours of conditioning do not need a histogram of every second; a few points per round suffice.
-        window = ProcessWindow(0.0, step_s, count, max(1, int(protocol.round_s / 12)))
-        run = partial(fixed_time.run, setup, self.array, self.writes, "precondition", window)
-        while not self._is_over():
-            setup.progress(f"{self.array.geometry}: precondition with {self.writes}", step_s)
-            live_stats.expect(setup.live, self._position(window))
-            self._add(fixed_time.prepared(setup, self.array, run), step_s)
+        return ProcessWindow(0.0, step_s, max(1, round(step_s / round_s)), max(1, int(round_s / 12)))
 
     def unsettled(self) -> Mapping[str, str]:
+        """See ``ByVolume.unsettled``."""
         found = zip(_names(self.array), self._states(), strict=True)
         unsettled = {name: state.describe() for name, state in found if not state.reached}
         if "" in unsettled:
@@ -279,15 +261,18 @@ class InRounds:
         return unsettled or self._too_little()
 
     def rates(self) -> Mapping[str, float]:
+        """See ``ByVolume.rates``."""
         window = self.setup.protocol.steady.window
         rates = (fmean(rounds[-window:]) for rounds in self.rounds)
         return dict(zip(_names(self.array), rates, strict=True))
 
     def state(self, without: Collection[str] = ()) -> SteadyState:
+        """Return the state of the least steady target, without some."""
         found = zip(_names(self.array), self._states(), strict=True)
         return steady_state.least([state for name, state in found if name not in without])
 
     def facts(self) -> Mapping[str, object]:
+        """See ``ByVolume.facts``."""
         return {
             "capacities": self._bytes_written / self.array.size_bytes,
             "bytes_written": self._bytes_written,
@@ -310,7 +295,8 @@ class InRounds:
         why = f"only {written:.2f} capacities were written, the protocol requires {self._least_bytes / size:g}"
         return dict.fromkeys(_names(self.array), f"{why}: raise precondition.limit")
 
-    def _is_over(self) -> bool:
+    def is_over(self) -> bool:
+        """See ``ByVolume.is_over``."""
         protocol = self.setup.protocol
         if len(self.rounds[0]) < protocol.steady.window:
             return False  # steps shorter than the window: the rule needs one whole window, whatever the limit
@@ -319,20 +305,21 @@ class InRounds:
         is_steady = state.reached and self._bytes_written >= self._least_bytes
         return is_steady or self.seconds >= protocol.precondition.limit_s
 
-    def _position(self, window: ProcessWindow) -> Course:
+    def position(self) -> Course:
         """Return the rounds until the limit; a step that exceeds the limit extends it."""
-        before = len(self.rounds[0])
+        before, window = len(self.rounds[0]), self.window()
         steps = max(1, math.ceil(self.setup.protocol.precondition.limit_s / window.window_s))
         most = max(steps * window.rounds, before + window.rounds)
         return Course(before, most, window.window_s / window.rounds)
 
-    def _add(self, run: Run, seconds: float) -> None:
+    def add(self, run: Run) -> None:
+        """See ``ByVolume.add``."""
         for rounds, member in zip(self.rounds, run.of_members(), strict=True):
             rounds += member.round_iops()
         values, self._report_s = steady_state.series(run)
         self._together += values
         self.raws.append(run.raw)
-        self.seconds += seconds
+        self.seconds += run.window_s
         self._bytes_written += run.bytes_written
 
 

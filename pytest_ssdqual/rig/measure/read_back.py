@@ -35,22 +35,21 @@ from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.spec.protocol_rules import Fill
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.rig.drives.survey import Drive
-from pytest_ssdqual.rig.fio import acceptance, jobs, output, process
+from pytest_ssdqual.rig.fio import jobs, output, process
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, FioResult
 from pytest_ssdqual.rig.fio.process import FinishedProcess
-from pytest_ssdqual.rig.guard.label import RAW
+from pytest_ssdqual.rig.guard import label
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time
 from pytest_ssdqual.rig.measure.session import LatestReadings, Setup
-from pytest_ssdqual.rig.observe import drive_failure, environment, live_stats
+from pytest_ssdqual.rig.observe import environment
 from pytest_ssdqual.rig.observe.device_counters import Counted, changed_bytes
-from pytest_ssdqual.rig.observe.environment import EnvironmentReading, When
+from pytest_ssdqual.rig.observe.environment import EnvironmentReading
 
 #: fio's message about the first wrong transfer of a target (verify.c).
 WRONG = re.compile(r"verify failed at file (/\S+) offset \d+, length \d+ \(requested block: offset=(\d+), length=(\d+)")
-EXAMINE_S = 300.0
 #: Most parts of a drive that are read again, the slowest first.
 MOST_AGAIN = 8
 #: Assumed maximum rate of a drive's sequential reads: PCIe 5.0 with four lanes, less its overhead.
@@ -115,26 +114,20 @@ def _compared(setup: Setup, array: Array, fill: Fill, filled: StampedFill) -> Re
     sizes = [target.size_bytes for target in targets]
     job = jobs.compare(targets, fill.bs, filled.pattern, status_interval_s=report_s(min(sizes)))
     setup.progress(f"{array.geometry}: read back", 0)
-    before = drive_failure.reading_before(setup, array, is_measured=False)
-    with drive_failure.attributed(setup, array, before, kind="read back") as files:
-        with live_stats.watched(setup.live, array, None, "read back", parse_size(fill.bs)):
-            limit_s = max(sizes) / array_lifecycle.SLOWEST_FILL_BYTES_PER_S
-            finished = process.run(setup.machine, job, limit_s, is_watched=True)
-        raw = setup.logbook.keep(f"{array.geometry}-read-back.json.gz", finished.packed)
-        files.append(raw)
-        comparison = _Comparison(setup, array, fill.bs, filled, before)
-        wrong = comparison.wrong_transfers(finished)
-        result = accepted(finished, job, targets, wrong)
+    limit_s = max(sizes) / array_lifecycle.SLOWEST_FILL_BYTES_PER_S
+    with fixed_time.passing(setup, array, "read back", fill.bs, job, limit_s) as done:
+        comparison = _Comparison(setup, array, fill.bs, filled, done.before)
+        wrong = comparison.wrong_transfers(done.finished)
+        result = accepted(done.finished, job, targets, wrong)
         drives = [
             comparison.of_drive(drive, target, course)
-            for drive, target, course in zip(array.members, targets, _courses(finished), strict=True)
+            for drive, target, course in zip(array.members, targets, _courses(done.finished), strict=True)
         ]
-    drive_failure.reading_after(setup, array, before)
     members = setup.held.drives[: array.geometry.width]
     left_out = [
         filled.wrong[drive.name] for drive in members if drive not in array.members and drive.name in filled.wrong
     ]
-    return ReadBack(array.geometry, result.seconds, (*drives, *left_out), raw)
+    return ReadBack(array.geometry, result.seconds, (*drives, *left_out), done.raw)
 
 
 @frozen
@@ -149,10 +142,10 @@ class _Comparison:
 
     def wrong_transfers(self, finished: FinishedProcess) -> Collection[str]:
         """Keep the wrong transfers that fio reports, read each again, and return the paths of their drives."""
-        transfers = first_wrong(acceptance.messages(finished.pieces(), finished.completed.errors))
+        transfers = first_wrong(finished.messages)
         if not transfers:
             return ()
-        reading = environment.take_reading(self.setup.machine, self.array, When.AFTER, self.before)
+        reading = environment.take_reading(self.setup.machine, self.array, self.before)
         drives = zip(self.array.members, self.array.targets, reading.drives, strict=True)
         wrong = [
             (drive, target, self.filled.foreign_bytes(drive, seen.counted), transfers[target.path])
@@ -182,8 +175,7 @@ class _Comparison:
     def _examined(self, path: str, offset_bytes: int, size_bytes: int) -> WrongBlock:
         """Read a wrong transfer again, and return what is wrong with it."""
         self.setup.held.require_lease()
-        argv = ["sh", "-c", RAW, "raw", path, str(offset_bytes), str(size_bytes)]
-        data = gzip.decompress(self.setup.machine.run(argv, deadline_s=EXAMINE_S, repeatable=True).stdout)
+        data = gzip.decompress(label.packed(self.setup.machine, path, offset_bytes, size_bytes))
         if len(data) != size_bytes:
             raise RigError(f"{path} returned {len(data)} of {size_bytes} bytes at byte {offset_bytes} when asked again")
         return examine(data, self.filled.stamp.at(offset_bytes))
@@ -228,23 +220,17 @@ class _Comparison:
         self.setup.logbook.keep(f"{Path(part.path).name}-part.json.gz", finished.packed)
         if self.wrong_transfers(finished):
             return 0.0
-        done = finished.completed
-        result = acceptance.accept_totals(finished.pieces(), done.status, done.errors, job.expectation)
+        result = finished.totals(job.expectation)
         return result.read.bytes / result.seconds
-
-
-def _parts(result: FioResult) -> Sequence[Sequence[Interval]]:
-    """Return the intervals of each drive, of which there may be only one."""
-    return result.parts or (result.intervals,)
 
 
 def _courses(finished: FinishedProcess) -> Sequence[Sequence[Interval]]:
     """Return the intervals of each drive over time; none of a course that a changed clock makes unusable."""
     reader = output.read(finished.pieces(), MOST_DOCUMENTS)
     try:
-        return _parts(reader.so_far())
+        return reader.so_far().of_targets
     except InvalidMeasurement:
-        return [() for _ in _parts(reader.totals())]
+        return [() for _ in reader.totals().of_targets]
 
 
 def first_wrong(messages: Iterable[str]) -> Mapping[str, tuple[int, int]]:
@@ -269,9 +255,8 @@ def accepted(
     """
     if wrong:
         totals = output.read(finished.pieces(), MOST_DOCUMENTS).totals()
-        read = [sum(interval.read_bytes for interval in part) for part in _parts(totals)]
+        read = [sum(interval.read_bytes for interval in part) for part in totals.of_targets]
         whole = zip(targets, read, strict=True)
         if all(size == target.size_bytes for target, size in whole if target.path not in wrong):
             return totals
-    done = finished.completed
-    return acceptance.accept_totals(finished.pieces(), done.status, done.errors, job.expectation, most=MOST_DOCUMENTS)
+    return finished.totals(job.expectation)

@@ -79,7 +79,7 @@ def rebuild(setup: Setup, array: Array, workload: Workload) -> Rebuild:
         fastest = resync.limit_bytes_per_s(limits["sync_speed_max"])
         setup.progress(f"{whole.geometry}: compare members", size_bytes / fastest)
         # md's usual limit is 205 MB/s, also of a check: 10 h for a member of 7.68 TB.
-        mismatches = resync.check(setup.machine, array.kname, size_bytes)
+        mismatches = resync.compare(setup.machine, array.kname, size_bytes)
     damage = "; ".join(
         filter(None, (damage_before, _dated("after the rebuild", survival_pattern.read_damage(setup, whole))))
     )
@@ -250,6 +250,6 @@ def _watched(
 
 def _require_running(running: RunningProcess, job: Job, array: Array) -> None:
     """Raise the error that ended the load, if it has ended."""
-    if not running.is_alive():
+    if not running.tether.alive():
         running.wait(0).accepted(job.expectation)
         raise InvalidMeasurement(f"fio ended before the rebuild of {array.geometry.healthy} did")

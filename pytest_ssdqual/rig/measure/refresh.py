@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from pytest_ssdqual.qual.spec.protocol_rules import VisitRule
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
 from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
@@ -42,28 +41,32 @@ def refresh(setup: Setup, array: Array, conditioned: Conditioned, *, may_resettl
         return conditioned
     rates = _Rates(dict(conditioned.rates), rule.refresh_percent / 100, may_resettle=may_resettle)
     raws: list[str] = []
-    left = array
+    half_s, left = rule.refresh_s / 2, array
+    window = ProcessWindow(half_s, half_s, 1, max(1, int(rule.refresh_s / REPORTS)))
     while len(raws) < MOST_WINDOWS:
         setup.progress(f"{array.geometry}: refresh with {conditioned.writes}", rule.refresh_s)
-        work = partial(fixed_time.run, setup, left, conditioned.writes, "refresh", _window(rule))
+        work = partial(fixed_time.run, setup, left, conditioned.writes, "refresh", window)
         run = fixed_time.prepared(setup, left, work)
         rates.add({member.members[0]: member.iops for member in run.of_members()})
         raws.append(run.raw)
         if not rates.differing:
             break
         left = array.without({drive.name for drive in array.members} - set(rates.differing))
-    seconds = len(raws) * rule.refresh_s
-    _note(setup, array, conditioned, rates, seconds, raws)
+    setup.note(
+        "refreshed",
+        array.geometry,
+        workload=str(conditioned.writes),
+        rates=rates.latest,
+        settled=rates.settled,
+        differing=rates.differing,
+        seconds=len(raws) * rule.refresh_s,
+        raw=raws,
+    )
     if rates.differing:
         each = "; ".join(f"{serial}: {why}" for serial, why in rates.differing.items())
         about = f"{array.geometry} is not as it settled after {MOST_WINDOWS} windows of {conditioned.writes}"
         raise fixed_time.of_some_drives(f"{about}: {each}", rates.differing, array)
     return replace(conditioned, rates=rates.settled)
-
-
-def _window(rule: VisitRule) -> ProcessWindow:
-    half_s = rule.refresh_s / 2
-    return ProcessWindow(half_s, half_s, 1, max(1, int(rule.refresh_s / REPORTS)))
 
 
 @dataclass(slots=True)
@@ -96,16 +99,3 @@ class _Rates:
 
 def _is_near(rate: float, other: float | None, tolerance: float) -> bool:
     return other is not None and rate > 0 and abs(rate - other) <= tolerance * other
-
-
-def _note(setup: Setup, array: Array, conditioned: Conditioned, rates: _Rates, seconds: float, raws: list[str]) -> None:
-    setup.note(
-        "refreshed",
-        array.geometry,
-        workload=str(conditioned.writes),
-        rates=rates.latest,
-        settled=rates.settled,
-        differing=rates.differing,
-        seconds=seconds,
-        raw=raws,
-    )

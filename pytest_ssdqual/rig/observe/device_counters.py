@@ -46,17 +46,15 @@ def counted(name: str, files: Mapping[str, str]) -> Counted:
     before, _, number = map(re.escape, name.rpartition("n"))
     path = re.compile(rf"/sys/block/{before}c\d+n{number}/stat")
     own = files.get(f"/sys/block/{name}/stat", "")
-    head = _traffic(own)
-    paths = [
-        path_traffic for file, value in files.items() if path.fullmatch(file) and (path_traffic := _traffic(value))
-    ]
+    head = traffic(own)
+    paths = [path_traffic for file, value in files.items() if path.fullmatch(file) and (path_traffic := traffic(value))]
     if head is None or files.get(f"/sys/block/{name}/queue/iostats") == "0":
         return Counted()
-    traffic = head.combined(max, total(paths))
+    together = head.combined(max, total(paths))
     # Paths of a namespace count their own queues; the head of old kernels counts none.
     milliseconds = _milliseconds(own) if not paths else None
     appearance = decimal(files.get(f"/sys/block/{name}/diskseq")) or 0
-    return Counted(appearance, traffic, milliseconds, _discarded(own))
+    return Counted(appearance, together, milliseconds, _discarded(own))
 
 
 def _discarded(text: str) -> int:
@@ -71,7 +69,8 @@ def _milliseconds(text: str) -> tuple[int, int, int, int] | None:
     return fields[READ_MS], fields[WRITE_MS], fields[BUSY_MS], fields[QUEUED_MS]
 
 
-def _traffic(text: str) -> Traffic | None:
+def traffic(text: str) -> Traffic | None:
+    """Parse a ``stat`` file; None if it has too few fields, ``ValueError`` if one is no number."""
     fields = [count(word) for word in text.split()]
     if len(fields) <= WRITE_SECTORS:
         return None

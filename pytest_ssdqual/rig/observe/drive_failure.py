@@ -28,7 +28,7 @@ from pytest_ssdqual.rig.machine.machine import DeadlineExceeded, Disturbed, Inva
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import environment, kernel_log, repaired
-from pytest_ssdqual.rig.observe.environment import EnvironmentReading, When
+from pytest_ssdqual.rig.observe.environment import EnvironmentReading
 
 SCRIPT = scripts.text("drive_states.sh")
 #: Origins that drives share, so that none of several side by side can be left out.
@@ -115,7 +115,7 @@ def reading_before(setup: Setup, array: Array, *, is_measured: bool = True) -> E
 
 def _reading_before(setup: Setup, array: Array) -> EnvironmentReading:
     with attributed(setup, array):
-        return environment.take_reading(setup.machine, array, When.BEFORE)
+        return environment.take_reading(setup.machine, array)
 
 
 def _after_self_tests(setup: Setup, array: Array, before: EnvironmentReading) -> EnvironmentReading:
@@ -140,7 +140,7 @@ def _after_self_tests(setup: Setup, array: Array, before: EnvironmentReading) ->
 
 def reading_after(setup: Setup, array: Array, before: EnvironmentReading) -> EnvironmentReading:
     """Take the reading after a load; what happens to its drives before the next load is new since then."""
-    after = environment.take_reading(setup.machine, array, When.AFTER, before)
+    after = environment.take_reading(setup.machine, array, before)
     note_repaired(setup, array, before, after)
     setup.readings.after = environment.with_users(after, array, setup.readings.users)
     return setup.readings.after
@@ -181,7 +181,7 @@ def _kernel(setup: Setup, array: Array, before: EnvironmentReading | None) -> Ke
     if before is None:
         return None
     try:
-        after = environment.take_reading(setup.machine, array, When.AFTER, before)
+        after = environment.take_reading(setup.machine, array, before)
     except RigError as error:
         if error.ends_run:
             raise

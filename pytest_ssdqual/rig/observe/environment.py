@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from enum import StrEnum
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import (
@@ -35,7 +34,8 @@ from pytest_ssdqual.qual.validity.environment import host_faults
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import EventLog
 from pytest_ssdqual.rig.fio.output import FioResult
-from pytest_ssdqual.rig.health import own_activity, temperature
+from pytest_ssdqual.rig.health import activity, own_activity, temperature
+from pytest_ssdqual.rig.health.smart_answer import parsed
 from pytest_ssdqual.rig.health.temperature import Warmth
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
@@ -161,14 +161,14 @@ def _clock(up: str, now: str, later: str) -> tuple[float, float | None, float]:
 
 
 def _drive(name: str, files: Mapping[str, str], sections: Mapping[str, Sequence[str]]) -> DriveReading:
-    smart = "\n".join(sections.get(f"warmth {name}", ()))
+    smart = parsed("\n".join(sections.get(f"warmth {name}", ())))
     warmth, link = temperature.parse(smart)
     own = {path: value for path, value in files.items() if path.startswith(f"/sys/block/{name}/device/")}
     alarms = [int(value) / 1000 for path, value in own.items() if path.endswith("/temp1_max") and decimal(value)]
     alarm_c = next((threshold for threshold in map(temperature.limit, alarms) if threshold is not None), None)
     place = placement.parse(sections[f"placement {name}"]) if f"placement {name}" in sections else None
     link = _pcie_link(own) or link
-    self_test = own_activity.self_test("\n".join(sections.get(f"selftest {name}", ())) or smart)
+    self_test = activity.self_test(parsed("\n".join(sections.get(f"selftest {name}", ()))) or smart)
     users = open_files.parse(sections["opened"]).get(name, ()) if "opened" in sections else None
     return DriveReading(
         counted(name, files), warmth, link, alarm_c, place, repaired.counted(name, files), own_activity.count(smart),
@@ -195,14 +195,7 @@ def _pcie_link(files: Mapping[str, str]) -> DriveLink | None:
     return min(links, key=lambda link: link.share, default=None)
 
 
-class When(StrEnum):
-    BEFORE = "before"
-    AFTER = "after"
-
-
-def take_reading(
-    machine: Machine, array: Array, when: When, earlier: EnvironmentReading | None = None
-) -> EnvironmentReading:
+def take_reading(machine: Machine, array: Array, earlier: EnvironmentReading | None = None) -> EnvironmentReading:
     """Read the machine, ``array`` and its members; after fio, with the ``earlier`` reading.
 
     ``RigError`` if the machine does not answer.
@@ -210,8 +203,8 @@ def take_reading(
     kname = "" if array.geometry.is_side_by_side else array.kname
     drives = [part for each in array.members for part in (each.sysfs_name, each.path, each.smart_type)]
     log, names = (earlier.kernel_log, earlier.names) if earlier else (None, ())
-    since = kernel_log.parameters(log, names, is_first=when is When.BEFORE)
-    words = [kernel_log.PICK, when.value, kname or "-", *since, *drives]
+    since = kernel_log.parameters(log, names, is_first=earlier is None)
+    words = [kernel_log.PICK, "after" if earlier else "before", kname or "-", *since, *drives]
     done = scripts.answer(machine, SCRIPT, "environment", *words, deadline_s=LOOK_S)
     try:
         return parse(done.text, kname, drives[::3])
@@ -248,7 +241,7 @@ def between(
         jump_s = after.clock_s - before.clock_s - seconds
     outstanding = workload.outstanding(array.drives_per_target)
     most = most_requests(outstanding, workload.largest_bytes)
-    requested = [_requested(part) for part in (result.parts or (result.intervals,))]
+    requested = [_requested(part) for part in result.of_targets]
     is_side_by_side = array.geometry.is_side_by_side
     kernel = kernel_log.between(before.kernel_log, after.kernel_log)
     by_drive: Iterable[Traffic | None] = requested if is_side_by_side else [None] * len(array.members)
@@ -258,7 +251,7 @@ def between(
         clock_jump_s=jump_s,
         clock_resolution_s=before.resolution_s + after.resolution_s,
         cpu=host_load.cpu(before.host, after.host, seconds),
-        jobs_busy=(result.user_percent + result.system_percent) / 100,
+        jobs_busy=result.jobs_busy,
         drives=tuple(
             DriveEnvironment(
                 drive.name,

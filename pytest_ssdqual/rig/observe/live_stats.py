@@ -20,20 +20,18 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.numbers import count
+from pytest_ssdqual.qual.measured.environment import Traffic
 from pytest_ssdqual.qual.progress_events import BytesWritten, LoadBegun, News, Now, Steadiness
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.observe.device_counters import traffic
 
 #: The script exits on EOF of its standard input, hence also when this process dies.
 ANSWER = scripts.text("block_stats.sh")
 #: A kernel name of a block device; ``!`` stands for the slash in names of some controllers.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9!:._-]{0,62}", re.ASCII)
-#: Counters of the kernel, Documentation/block/stat.rst: sectors read and sectors written are of 512 bytes, whatever
-#: the sector size of the drive.
-SECTORS_READ, SECTORS_WRITTEN, SECTOR_BYTES = 2, 6, 512
 #: Seconds without an answer after which there are no statistics, and until the next query, over a new connection if
 #: the old one was lost.
 ANSWER_S, RETRY_S = 5.0, 60.0
@@ -73,27 +71,18 @@ class Course:
         return min(self.before + passed + 1, self.most), self.most
 
 
-@frozen
-class Count:
-    """Bytes transferred by a device since it appeared."""
-
-    read: int
-    written: int
-
-
-def parse(line: str) -> Count | None:
+def parse(line: str) -> Traffic | None:
     """Parse one line of a ``stat`` file; None for anything else."""
-    try:
-        counts = list(map(count, line.split()[: SECTORS_WRITTEN + 1]))
-        return Count(counts[SECTORS_READ] * SECTOR_BYTES, counts[SECTORS_WRITTEN] * SECTOR_BYTES)
-    except (IndexError, ValueError):
-        return None
+    with contextlib.suppress(ValueError):
+        return traffic(line)
+    return None
 
 
-def rates(before: Sequence[Count], after: Sequence[Count], seconds: float, block_bytes: float) -> tuple[float, ...]:
+def rates(before: Sequence[Traffic], after: Sequence[Traffic], seconds: float, block_bytes: float) -> tuple[float, ...]:
     """IOPS of each device, computed from bytes, because the kernel splits large I/Os and counts the pieces."""
     moved = (
-        max(0, now.read - was.read) + max(0, now.written - was.written) for was, now in zip(before, after, strict=True)
+        max(0, now.read_bytes - was.read_bytes) + max(0, now.write_bytes - was.write_bytes)
+        for was, now in zip(before, after, strict=True)
     )
     return tuple(bytes_moved / block_bytes / seconds for bytes_moved in moved)
 
@@ -105,15 +94,15 @@ class DriveWrites:
     names: Sequence[str]
     written: int = 0
     #: Last counts, by name.
-    _last: dict[str, Count] = field(default_factory=dict)
+    _last: dict[str, Traffic] = field(default_factory=dict)
 
-    def add(self, counts: Sequence[Count | None]) -> None:
+    def add(self, counts: Sequence[Traffic | None]) -> None:
         """Take the counts of all drives, in the order of the names."""
         for name, now in zip(self.names, counts, strict=True):
             if now is None:
                 continue
             was = self._last.get(name, now)
-            self.written += max(0, now.written - was.written)  # a drive that is back counts from zero
+            self.written += max(0, now.write_bytes - was.write_bytes)  # a drive that is back counts from zero
             self._last[name] = now
 
 
@@ -177,7 +166,7 @@ class Live:
         self,
         names: Sequence[str],
         block_bytes: float,
-        before: Sequence[Count],
+        before: Sequence[Traffic],
         writes: DriveWrites,
         ended: threading.Event,
     ) -> None:
@@ -200,16 +189,16 @@ class Live:
             before, before_s, pause_s = now, now_s, period_s
 
     def _count(self, writes: DriveWrites) -> None:
-        """Count what is written to the drives; without an answer it is counted the next time."""
+        """Traffic what is written to the drives; without an answer it is counted the next time."""
         if (counts := self._answered(writes.names)) is not None:
             writes.add(counts)
 
-    def _counts(self, names: Sequence[str]) -> list[Count] | None:
+    def _counts(self, names: Sequence[str]) -> list[Traffic] | None:
         """Return the counts of all devices; None if one of them has none."""
         counts = self._answered(names)
         return [count for count in counts if count] if counts and all(counts) else None
 
-    def _answered(self, names: Sequence[str]) -> list[Count | None] | None:
+    def _answered(self, names: Sequence[str]) -> list[Traffic | None] | None:
         if self.line_process is None:
             return None
         with contextlib.suppress(Exception):  # an observer's error must not end the measurement

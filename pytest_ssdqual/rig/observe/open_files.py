@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -56,7 +56,7 @@ class Users:
 
 
 @contextmanager
-def watched(machine: Machine, array: Array, waits: Mapping[str, float] | None = None) -> Iterator[Users]:
+def watched(machine: Machine, array: Array) -> Iterator[Users]:
     """Look who has the drives side by side open until the block ends; nothing of arrays, whose members md holds.
 
     Without answers nothing is known.
@@ -65,15 +65,14 @@ def watched(machine: Machine, array: Array, waits: Mapping[str, float] | None = 
     if not array.geometry.is_side_by_side:
         yield users
         return
-    first_s, period_s, stays_s = waits.values() if waits else (FIRST_S, PERIOD_S, STAYS_S)
 
     def look(server: LineServer, ended: threading.Event) -> None:
-        wait_s = first_s
+        wait_s = FIRST_S
         while not ended.wait(wait_s) and (answer := server.ask("", 1, ANSWER_S)) is not None:
-            wait_s = period_s
+            wait_s = PERIOD_S
             if not any(not _is_own(each) for files in parse(answer[0].split("\t")).values() for each in files):
                 continue
-            if ended.wait(stays_s) or (again := server.ask("", 1, ANSWER_S)) is None:
+            if ended.wait(STAYS_S) or (again := server.ask("", 1, ANSWER_S)) is None:
                 return
             users.add(answer[0], again[0])
 

@@ -51,7 +51,7 @@ class Samples:
 
 
 @contextmanager
-def sampled(machine: Machine, array: Array, period_s: float = PERIOD_S) -> Iterator[Samples]:
+def sampled(machine: Machine, array: Array) -> Iterator[Samples]:
     """Sample the stripe cache of ``array`` until the block ends; no samples of other levels, or without an answer."""
     samples = Samples()
     if array.geometry.is_side_by_side or array.geometry.level.value not in LEVELS:
@@ -59,7 +59,7 @@ def sampled(machine: Machine, array: Array, period_s: float = PERIOD_S) -> Itera
         return
 
     def sample(server: LineServer, ended: threading.Event) -> None:
-        while not ended.wait(period_s) and (lines := server.ask("", 1, ANSWER_S)) is not None:
+        while not ended.wait(PERIOD_S) and (lines := server.ask("", 1, ANSWER_S)) is not None:
             samples.add(lines[0])
 
     with asked(machine, ["sh", "-c", SCRIPT, "stripe_cache", array.kname], sample, ANSWER_S):

@@ -17,6 +17,7 @@ from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.lease import must_finish
+from pytest_ssdqual.rig.health.smart_answer import parsed
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.channel import last_words
 from pytest_ssdqual.rig.machine.machine import Completed, Machine, RigError, ask
@@ -220,10 +221,7 @@ def _asked(machine: Machine, argv: Sequence[str]) -> dict[str, object]:
     done = machine.run(argv, check=False)
     if done.status:
         raise PassedOver(f"nvme {argv[1]} failed: {last_words(done)}")
-    try:
-        answer = strict_json.read_json(done.text)
-    except ValueError:
-        answer = None
+    answer = parsed(done.text)
     if not isinstance(answer, dict):
         raise PassedOver(f"nvme {argv[1]} printed no JSON object")
     return answer

@@ -6,8 +6,7 @@ drives and while the lease is held; every command is bound to the checked drive,
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from pytest_ssdqual.rig.drives import answers, fencing
 from pytest_ssdqual.rig.drives.survey import Drive
@@ -33,8 +32,7 @@ COMMAND_DEADLINE_S = 60.0
 SANITIZE_DEADLINE_S = 4 * 3600.0
 #: Slowest rate of one command, bytes per second: a drive that writes zeroes for WRITE ZEROES needs hours for 30 TB.
 SLOWEST_BYTES_PER_S = 1_000_000_000
-#: Seconds between polls of an operation inside a drive: by the controller, and by a script on the machine.
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0
+#: Seconds between polls of an operation inside a drive, by a script on the machine.
 PAUSE_S = 2.0
 
 #: Bytes read back at each position of a zeroed drive.
@@ -82,12 +80,16 @@ def zero(machine: Machine, drives: Sequence[Drive]) -> bool:
 def _reads_zero(machine: Machine, drive: Drive) -> bool:
     last = drive.size_bytes // SPOT_BYTES - 1
     spots = sorted({last * place // (SPOTS - 1) for place in range(SPOTS)})
-    zeroes = counts(
-        machine.run(["sh", "-c", ZEROES, "zeroes", drive.path, str(SPOT_BYTES), *map(str, spots)], repeatable=True)
-    )
+    zeroes = zeroes_at(machine, drive, spots)
     if len(zeroes) != len(spots):
         raise InvalidMeasurement(f"{drive.describe()} could not be read back after it was zeroed")
     return all(count == SPOT_BYTES for count in zeroes)
+
+
+def zeroes_at(machine: Machine, drive: Drive, spots: Sequence[int]) -> list[int]:
+    """Return the number of zero bytes at each spot, in spots from the beginning; fewer where one cannot be read."""
+    argv = ["sh", "-c", ZEROES, "zeroes", drive.path, str(SPOT_BYTES), *map(str, spots)]
+    return counts(machine.run(argv, repeatable=True))
 
 
 def exclusively(machine: Machine, argv: Sequence[str], drive: Drive, *, check: bool = True) -> Completed:
@@ -119,14 +121,3 @@ def await_in_drive(machine: Machine, drive: Drive, script: str, what: str, more:
         machine.run(argv, deadline_s=SANITIZE_DEADLINE_S, check=False, must_finish=work)
     except DeadlineExceeded as error:
         raise RigError(f"{drive.describe()} is still being sanitized after {SANITIZE_DEADLINE_S / 3600:g} h") from error
-
-
-def until(done: Callable[[], bool], deadline_s: float) -> bool:
-    """Call ``done`` repeatedly, with growing pauses, until it returns True; False when the time is over."""
-    end, pause_s = time.monotonic() + deadline_s, FIRST_PAUSE_S
-    while not done():
-        if time.monotonic() > end:
-            return False
-        time.sleep(pause_s)
-        pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
-    return True

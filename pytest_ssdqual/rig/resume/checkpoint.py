@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
-from typing import Protocol as Interface
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -252,8 +251,8 @@ STEPS: Mapping[str, Callable[[Checkpoint, Mapping[str, Any]], Checkpoint | None]
 }
 
 
-class EarlierResults(Interface):
-    """Results of earlier sessions; the run folder of a resumed run implements it. By default there are none."""
+class EarlierResults:
+    """Results of earlier sessions: none here, and those of its run folder in a run that was resumed."""
 
     def has(self, key: ResultKey) -> bool:
         """Return True if the measurement was made and its evidence still exists, or if the search has ended."""
@@ -270,7 +269,3 @@ class EarlierResults(Interface):
     def left_array(self) -> Checkpoint | None:
         """Return the array that was left intact, or None."""
         return None
-
-
-class NoEarlierResults(EarlierResults):
-    """A run that was not resumed has no results of earlier sessions."""

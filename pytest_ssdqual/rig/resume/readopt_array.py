@@ -18,7 +18,7 @@ from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.health import write_counters
 from pytest_ssdqual.rig.health.write_counters import Written
-from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, Machine, MachineLost, RigError, counts
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, Machine, MachineLost, RigError
 from pytest_ssdqual.rig.machine.side_by_side import each
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, refresh
@@ -153,11 +153,7 @@ def _empty(setup: Setup, members: Sequence[Drive]) -> list[str]:
 
 
 def _zeroes(machine: Machine, drive: Drive) -> list[int]:
-    """Number of zero bytes at each position; fewer entries where a position cannot be read."""
-    size = zero.SPOT_BYTES
-    spots = [str(int(part * drive.size_bytes) // size) for part in SPOTS]
-    answer = machine.run(["sh", "-c", zero.ZEROES, "zeroes", drive.path, str(size), *spots], repeatable=True)
-    return counts(answer)
+    return zero.zeroes_at(machine, drive, [int(part * drive.size_bytes) // zero.SPOT_BYTES for part in SPOTS])
 
 
 def _reassembled(setup: Setup, left: Checkpoint, members: Sequence[Drive], now: dict[str, Written]) -> Array:

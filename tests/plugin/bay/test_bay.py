@@ -4,6 +4,7 @@ import json
 import shutil
 import socket
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -378,7 +379,8 @@ def cleared(monkeypatch: pytest.MonkeyPatch, *, refuses: bool = False) -> tuple[
     opened = bay.OpenedBay(known, machine, tuple(world.matches()), has_leftovers=True)  # type: ignore[arg-type]
     settings = SimpleNamespace(consents=frozenset(), unchecked=frozenset(), is_of_several=False)
     ours, refuse = (lambda: frozenset({LEFT})), (lambda drive: ["not today"] if refuses else [])
-    return bay.clear(opened, settings, ours, refuse, lambda kind, **facts: None), stopped  # type: ignore[arg-type]
+    opener = bay.BayOpener(settings, ExitStack(), ours, refuse)  # type: ignore[arg-type]
+    return opener.clear(opened, lambda kind, **facts: None), stopped
 
 
 def test_clear_stops_leftovers_and_checks_the_drives_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -404,7 +406,8 @@ def test_drives_of_different_size_are_measured_side_by_side(inner: Inner, promis
         "--ssd-devices=/dev/nvme*", promises, "--ssd-force-spec", QUICK, "-k", "steady_iops and read_4k_qd8"
     )
     assert "errors" not in result.parseoutcomes()
-    assert len(inner.records("verdict")) == 1
+    (verdict,) = inner.records("verdict")
+    assert (verdict["protocol"], verdict["acceptance"]) == ("quick", False)
 
 
 @pytest.mark.usefixtures("unequal")

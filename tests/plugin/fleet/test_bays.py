@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ssdqual.plugin.bay.bay import OpenedBay, open_bay
-from pytest_ssdqual.plugin.session import bay_start
+from pytest_ssdqual.plugin.bay.bay import BayOpener, OpenedBay
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder import checksums
 from pytest_ssdqual.report.run_folder.journal import SCHEMA
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
     from support.fakes.inner_session import Inner
 
-    from pytest_ssdqual.plugin.options.settings import Settings
     from pytest_ssdqual.rig.drives.topology import Drive
 
 pytestmark = pytest.mark.slow
@@ -157,12 +155,14 @@ def test_what_is_wrong_with_one_bay_refuses_all(inner: Inner, promises: str, mon
 def test_a_machine_without_an_answer_refuses_its_own_bay(
     inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def opened(settings: Settings, *args: Any) -> OpenedBay:  # noqa: ANN401 (as it is given)
-        if settings.devices.machine == "root@dut2":
-            raise RigError("dut2 answers nothing")
-        return open_bay(settings, *args)
+    open_bay = BayOpener.open
 
-    monkeypatch.setattr(bay_start, "open_bay", opened)
+    def opened(opener: BayOpener, *args: Any) -> OpenedBay:  # noqa: ANN401 (as it is given)
+        if opener.settings.devices.machine == "root@dut2":
+            raise RigError("dut2 answers nothing")
+        return open_bay(opener, *args)
+
+    monkeypatch.setattr(BayOpener, "open", opened)
     assert inner.refused(*TWO, promises, QUICK, "-n", "2").startswith("dut2: dut2 answers nothing")
     reasons = [inner.records("run_refused", bay=bay)[0]["reasons"] for bay in ("dut1", "dut2")]
     assert reasons == ["another bay of the run was refused", "dut2 answers nothing"]

@@ -29,10 +29,10 @@ TEST = "test_iops[{}-raid5x4-randread_4k_qd8]"
 #: Of a conftest: whether this is the worker of a bay.
 SERVES = """
     import os, pytest, shutil
-    from pytest_ssdqual.plugin.stash import QUALIFICATION
+    from pytest_ssdqual.plugin.stash import RUN
 
     def serves(config, name):
-        return QUALIFICATION in config.stash and config.stash[QUALIFICATION].name == name
+        return RUN in config.stash and config.stash[RUN].qualification.name == name
 """
 
 
@@ -227,7 +227,7 @@ def test_a_folder_that_is_gone_does_not_hinder_other_bays(inner: Inner, promises
         + """
     def pytest_sessionfinish(session):
         if serves(session.config, "dut1"):
-            shutil.rmtree(session.config.stash[QUALIFICATION].journal.path)
+            shutil.rmtree(session.config.stash[RUN].journal.path)
     """
     )
     result = inner.run(*TWO, promises, *FEW, "-n", "2")

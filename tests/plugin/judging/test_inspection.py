@@ -10,6 +10,7 @@ from support.builders import inspected
 from support.builders.sheet import PRODUCT, promise
 
 from pytest_ssdqual.plugin.session import artefacts
+from pytest_ssdqual.report.html import run_page
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -85,7 +86,7 @@ def test_a_sheet_of_other_drives_is_refused_unless_it_is_forced(inner: Inner) ->
 
 def _page(inner: Inner) -> str:
     """The page of the run."""
-    artefacts.make(inner.folder())
+    artefacts.make_page(inner.folder(), run_page.write)
     return (inner.folder() / "report.html").read_text()
 
 

@@ -58,7 +58,7 @@ class JudgingBench:
         """What was noted; of a test that is skipped too."""
         (self.folder / "acme.toml").write_text(PRODUCT + self.promises)
         found = spec.load(self.folder / "acme.toml")
-        account = EvidenceBuilder("snia", acceptance=True, beside=found, group=self.group, rule=self.rule)
+        account = EvidenceBuilder("snia", beside=found, group=self.group, rule=self.rule)
         sla = Sla(found, self.inconclusive, account, self.noted.append, self._measure, promised=[Claim(claim)],
                   ended=lambda judged: self.ended)  # fmt: skip
         try:
@@ -104,7 +104,7 @@ def test_drives_without_a_limit_are_not_judged_by_another_sheet(bench: JudgingBe
     both = combine({"S0": one, lost or "S2": two})
     measured = side_by_side([1000] * 5) if lost else side_by_side([1000] * 5, [500] * 5)
     left_out = (LeftOutDrive(lost, 1, "has no valid figure", failed=False),) if lost else ()
-    builder = EvidenceBuilder("snia", acceptance=True, beside=one)
+    builder = EvidenceBuilder("snia", beside=one)
     sla = Sla(both, "error", builder, bench.noted.append, bench._measure, promised=[Claim.STEADY_IOPS],
               left_out=lambda judged: left_out)  # fmt: skip
     if lost:

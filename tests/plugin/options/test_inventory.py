@@ -255,7 +255,9 @@ def test_settings_of_one_bay_are_those_of_a_run_of_it_alone() -> None:
         devices=first.devices, bays=(first, second), specs=(), protocol="quick", consents=frozenset(),
         unchecked=frozenset(), arrays=(), run_root=Path("x"), resume=None, ssh_config="/ours", reconnect_s=0, wait_s=0,
         inconclusive="error", junit_properties=True, page=True, members=True, explore_database=Path("x"),
-        explore_seed="", replay=None,
+        explore_seed="", replay=None, baseline=None, trace=None, openmetrics=None, shared_path="auto", expect=None,
+        expect_default=None, read_only=False, force_spec=False, mixed=False, required_claims=None, budget_s=None,
+        measure_unpromised=False, smart_types=(), power=None,
     )  # fmt: skip
     assert (settings.of(first).devices, settings.of(first).ssh_config) == (first.devices, "/ours")
     assert (settings.of(second).bays, settings.of(second).ssh_config) == ((second,), "/its/own")

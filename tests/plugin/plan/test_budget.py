@@ -8,10 +8,9 @@ import pytest
 from support.builders import strategies
 from support.fakes.inner_session import Inner
 
-from pytest_ssdqual.plugin.plan import budget, order, picking
-from pytest_ssdqual.plugin.plan.budget import KeptBudget
+from pytest_ssdqual.plugin.plan import budget, order
+from pytest_ssdqual.plugin.plan.budget import Fitted, KeptBudget
 from pytest_ssdqual.plugin.plan.order import Steps
-from pytest_ssdqual.plugin.plan.picking import Fitted
 from pytest_ssdqual.plugin.plan.step_prices import Prices
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -56,7 +55,7 @@ def prices(settings: protocol.Protocol = OURS) -> Prices:
 
 
 def fitted(seconds: float, steps: Sequence[CampaignStep] = STEPS) -> Fitted:
-    return picking.fit(seconds, steps, prices())
+    return budget.fit(seconds, steps, prices())
 
 
 def test_a_budget_that_suffices_leaves_nothing_out() -> None:
@@ -83,7 +82,7 @@ def test_members_come_before_arrays_and_are_no_measurements() -> None:
     member = CampaignStep(StepKind.MEMBER, BARE, READS.at(16))
     steps = order.in_order([member, *DEEP.values()], of_drives=True)
     least_s = 20 + 38.5 + POINT_S + ARRAY_S
-    assert picking.least_of(steps, prices()) == pytest.approx(least_s)
+    assert budget.least_of(steps, prices()) == pytest.approx(least_s)
     found = fitted(least_s + 1, steps)
     assert set(steps) - set(found.left_out) == {member, DEEP[5]}
     assert found.measured == 1
@@ -120,7 +119,7 @@ def test_nothing_fits_into_a_minute() -> None:
 
 
 def test_the_least_budget_measures_something_and_less_nothing() -> None:
-    least_s = picking.least_of(STEPS, prices())
+    least_s = budget.least_of(STEPS, prices())
     assert fitted(least_s).measured == 1
     assert fitted(least_s - 1).measured == 0
 
@@ -129,7 +128,7 @@ def test_a_plan_of_fixed_times_is_fitted_too() -> None:
     intel = replace(protocol.load("intel"), precondition=PreconditionRule(0.0, 0.0), fill=Fill(0, "128k"))
     steps = order.in_order(DEEP.values())
     each_s = 20 + 2 * (720 + 3.5)
-    assert set(picking.fit(2 * each_s + 1, steps, prices(intel)).left_out) == {DEEP[4]}
+    assert set(budget.fit(2 * each_s + 1, steps, prices(intel)).left_out) == {DEEP[4]}
 
 
 def test_the_plan_says_what_is_left_out_by_group() -> None:

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.plugin.plan.needs import Need, objections
+from pytest_ssdqual.plugin.plan.needs import objections
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep, StepKind
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.fio import jobs
 from pytest_ssdqual.rig.fio.jobs import JobEnd, JobTarget
@@ -26,14 +27,14 @@ DRIVE = Drive(
 
 def against(workload: Workload, array: str = "drivex2", **drive: object) -> tuple[str, ...]:
     drives = [replace(DRIVE, serial=f"S{n}", **drive) for n in range(4)]  # type: ignore[arg-type]
-    return objections(Need(geometries=(Geometry.parse(array),), measured=(workload,)), drives)
+    return objections([CampaignStep(StepKind.MEASURED, Geometry.parse(array), workload)], drives)
 
 
 def test_the_pre_write_of_a_loop_is_a_need() -> None:
     reads, small = Workload("randread", "4k", 8), Workload("randwrite", "512", 8)
     loop = Rounds("loop", (reads,), (Tracked(reads, "steady_iops"),), "1m", pre_write=small, pre_write_cells=5)
     drives = [replace(DRIVE, logical_block_bytes=4096)]
-    (found,) = objections(Need(geometries=(Geometry.parse("drivex1"),), loops=(loop,)), drives)
+    (found,) = objections([CampaignStep(StepKind.LOOP, Geometry.parse("drivex1"), loop)], drives)
     assert found.startswith("randwrite_512_qd8 has 512-byte I/O")
 
 

@@ -14,7 +14,7 @@ from pytest_ssdqual.qual.spec import protocol, spec
 from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep, StepKind
-from pytest_ssdqual.rig.resume.checkpoint import NoEarlierResults, ResultKey
+from pytest_ssdqual.rig.resume.checkpoint import EarlierResults, ResultKey
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -193,12 +193,12 @@ def test_what_is_known_already_is_not_planned_again() -> None:
     wanted = order.in_order([alone, rebuilt, read, written, rounds, fresh])
     assert wanted == (fresh, rounds, written, read, rebuilt, alone)
 
-    class Known(NoEarlierResults):
+    class Known(EarlierResults):
         def has(self, key: ResultKey) -> bool:
             return key in (ResultKey("measured", small, str(reads)), ResultKey("loop", small, "rounds"))
 
     assert order.missing(wanted, Known()) == (fresh, written, rebuilt, alone)
-    assert order.missing(wanted, NoEarlierResults()) == wanted
+    assert order.missing(wanted, EarlierResults()) == wanted
     assert order.missing([read], Known()) == ()
 
 
@@ -207,7 +207,7 @@ def test_an_ended_search_is_not_planned_again() -> None:
     drives, reads = Geometry.parse("drivex4"), Workload("randread", "4k", 8)
     search, integrity = CampaignStep(StepKind.SEARCH, drives, reads), CampaignStep(StepKind.INTEGRITY, drives)
 
-    class Known(NoEarlierResults):
+    class Known(EarlierResults):
         def has(self, key: ResultKey) -> bool:
             return key == ResultKey("search", drives, str(reads))
 

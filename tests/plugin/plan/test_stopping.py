@@ -12,7 +12,6 @@ from support.builders import strategies
 from support.builders.sheet import PRODUCT, promise
 
 from pytest_ssdqual.plugin.plan import needs, stopping
-from pytest_ssdqual.plugin.plan.needs import Need
 from pytest_ssdqual.plugin.plan.stopping import ClaimsByMeasurement, Promises
 from pytest_ssdqual.qual.measured.run import SPELL_S, Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -26,6 +25,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.ci import markdown
 from pytest_ssdqual.report.run_summary.overview import overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
+from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep, StepKind
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -85,7 +85,7 @@ def item(*marks: pytest.Mark) -> pytest.Item:
 
 
 def claims_of(monkeypatch: pytest.MonkeyPatch, items: Iterable[pytest.Item]) -> ClaimsByMeasurement:
-    monkeypatch.setattr(needs, "of", lambda item: Need((RAID5X3,), measured=(READS,)))
+    monkeypatch.setattr(needs, "of", lambda item: (CampaignStep(StepKind.MEASURED, RAID5X3, READS),))
     return stopping.asked(items)
 
 

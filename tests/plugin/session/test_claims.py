@@ -214,7 +214,7 @@ def test_every_kind_of_claim_has_to_stand_up_to_its_family(
     noted: list[Evidence] = []
 
     def judge(family: ErrorControl) -> bool:
-        account = EvidenceBuilder("snia", acceptance=True, beside=sheet, family=family)
+        account = EvidenceBuilder("snia", beside=sheet, family=family)
         reference = partial(uneven, 1000)
         sla = Sla(
             sheet, "error", account, noted.append, lambda _, workload: reference(workload=workload),

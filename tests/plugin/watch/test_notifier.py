@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from support.fakes.webhook import TOKEN, Webhook
 
-from pytest_ssdqual.plugin.watch import notifier, stalls
+from pytest_ssdqual.plugin.watch import notifier
 from pytest_ssdqual.plugin.watch.receivers import Receiver
 from pytest_ssdqual.qual.notification import Notification
 
@@ -140,7 +140,7 @@ def test_errors_are_notified_once_also_to_a_dead_receiver(
 def test_a_stall_is_notified_once_while_it_lasts(
     inner: Inner, promises: str, webhook: Webhook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stalls, "LATE", 0.0)
+    monkeypatch.setattr(notifier, "LATE", 0.0)
     monkeypatch.setenv("SIMULATED_TAKES", "0.6")
     stall = ("-o", "ssd_notify_stall=100 ms", "-o", f"ssd_notify={webhook.url}")
     inner.run("--ssd-devices=lab:3", promises, "-k", "iops and randread", *stall)

@@ -30,7 +30,7 @@ def test_progress_of_a_killed_session_is_not_shown(tmp_path: Path) -> None:
     feed: Any = page
     with ExitStack() as ending:
         config: Any = Config(ending)
-        observers = Observers(config, [run], feed)
+        observers = Observers(config, [run], feed, None)
         ending.callback(observers.ended, 0)
         observers.poll()
         SpoolWriter(tmp_path, "gw0").write(Begun("fill", 60))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ssdqual.plugin.watch.stalls import stall
+from pytest_ssdqual.plugin.watch.notifier import stall
 from pytest_ssdqual.qual.progress_events import Begun, Idle, LoadBegun, News, Now, RunProgress
 
 LOAD = LoadBegun("measure", "raid5x4", "randread_4k_qd8", ("md100",))

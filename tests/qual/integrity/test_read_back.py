@@ -127,3 +127,12 @@ def test_a_wrong_block_is_a_finding_or_a_doubt(
     assert (bool(found), len(drive.findings), bool(drive.doubt)) == (is_sound, findings, is_doubtful)
     assert ("drive A" in repr(found)) is bool(findings)
     assert from_plain(ReadBack, plain(found)) == found
+
+
+def test_a_doubtful_drive_is_named_beside_one_with_a_finding() -> None:
+    """It may be the worse of both, and is not among those that are replaced."""
+    doubtful = replace(DRIVE, serial="SSDQ0007", wrong=replace(WRONG, kind=WrongKind.UNSTABLE))
+    found = ReadBack(
+        Geometry.parse("drivex3"), 1.0, (replace(DRIVE, slow=(SLOW,)), doubtful, replace(DRIVE, serial="C"))
+    )
+    assert f"SSDQ0007: {doubtful.doubt}" in repr(found)

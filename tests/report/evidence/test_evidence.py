@@ -220,8 +220,6 @@ OBSERVED = of_observation(
     Claim.STEADY_IOPS,
     Subject((Geometry.parse("raid0x4"),), (Workload("randread", "4k", 8),)),
     Estimate(53_011, 52_800, 53_200, 10, Unit.IOPS),
-    protocol="snia",
-    acceptance=True,
 )
 
 

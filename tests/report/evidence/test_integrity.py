@@ -28,7 +28,7 @@ DISAGREE = replace(LOST, findings=(Mismatch(MismatchKind.DISAGREE, None, "8 sect
 
 @pytest.mark.parametrize("found", [KEPT, LOST, DISAGREE])
 def test_evidence_is_kept_and_read_back(found: Survival) -> None:
-    evidence = of_survival(found, protocol="quick", acceptance=False, raw=("integrity/raid5x3.history",))
+    evidence = of_survival(found, raw=("integrity/raid5x3.history",))
     record = plain(evidence)
     again = of_facts(record)
     assert plain(again) == record
@@ -37,13 +37,13 @@ def test_evidence_is_kept_and_read_back(found: Survival) -> None:
 
 
 def test_the_figure_is_how_many_blocks_are_lost() -> None:
-    assert of_survival(KEPT, protocol="quick", acceptance=False).value == 0
-    assert of_survival(LOST, protocol="quick", acceptance=False).value == 3
-    assert of_survival(DISAGREE, protocol="quick", acceptance=False).value == 1
+    assert of_survival(KEPT).value == 0
+    assert of_survival(LOST).value == 3
+    assert of_survival(DISAGREE).value == 1
 
 
 def test_it_is_in_the_tables_of_a_run() -> None:
-    both = [of_survival(each, protocol="quick", acceptance=False) for each in (KEPT, LOST)]
+    both = [of_survival(each) for each in (KEPT, LOST)]
     for verbosity in (-1, 0, 1):
         text = "\n".join(line.text for line in table(both, 100, verbosity))
         assert "lost blocks" in text
@@ -52,13 +52,13 @@ def test_it_is_in_the_tables_of_a_run() -> None:
 
 
 def test_it_is_no_statistical_claim() -> None:
-    evidence = of_survival(LOST, protocol="quick", acceptance=False)
+    evidence = of_survival(LOST)
     found = multiplicity.tally([("test", evidence)], ErrorControl(1, "none"), 0.95, "quick")
     assert found is not None
     assert (found.judged, found.readings, found.failures) == (0, 1, ())
 
 
 def test_it_has_properties() -> None:
-    written = dict(properties([of_survival(LOST, protocol="quick", acceptance=False)]))
+    written = dict(properties([of_survival(LOST)]))
     assert written["ssd.claim"] == "lost_blocks"
     assert written["ssd.outcome"] == "fail"

@@ -42,7 +42,7 @@ def judged(plan: ByAttributes | ByVariables, iops: Sequence[float], half_width: 
 
 
 def evidence(verdict: LotVerdict, workload: str = "randread_4k_qd32") -> Evidence:
-    found = of_verdict(verdict, protocol="snia", acceptance=True, figures=figures(verdict))
+    found = of_verdict(verdict, figures=figures(verdict))
     told = remarks(verdict, len(verdict.drives))
     return replace(found, about=About.LOT, group="steady_iops", remarks=told, workloads=(workload,))
 

@@ -63,7 +63,7 @@ def test_what_was_searched_and_kept_passes_with_its_share() -> None:
     assert repr(found) == (
         "searched 2 random workloads on drivex2 in 12 s (budget of 10 min, used up): none broke a promise of ACME 9"
     )
-    kept = of_search(found, protocol="quick", acceptance=False)
+    kept = of_search(found)
     assert (kept.outcome, kept.value, kept.limit, kept.n) == (Finding.PASS, 2, 2, 2)
     assert [(each.name, each.outcome) for each in kept.points] == [
         (str(PLAIN), Finding.PASS),
@@ -93,7 +93,7 @@ def test_a_search_of_mostly_too_short_probes_is_not_green() -> None:
     assert (bool(blind), blind.outcome) == (False, Outcome.INCONCLUSIVE)
     assert "max latency" in blind.sentence()
     assert "explore.measurement" in blind.sentence()
-    found = of_search(blind, protocol="quick", acceptance=False)
+    found = of_search(blind)
     assert found.outcome is Finding.INCONCLUSIVE
     assert found.figures["workloads_too_short"] == 3
     assert [each.outcome for each in found.points[2:]] == [Finding.INCONCLUSIVE] * 3
@@ -109,7 +109,7 @@ def test_a_cleared_suspect_is_no_failure_and_counts_as_kept() -> None:
 def test_a_suspect_neither_confirmed_nor_cleared_is_not_green() -> None:
     found = search(*SOUND, probed(SYNC, 500, 500), suspects=(suspect(SYNC, 500, None),))
     assert (bool(found), found.outcome) == (False, Outcome.INCONCLUSIVE)
-    assert of_search(found, protocol="quick", acceptance=False).outcome is Finding.INCONCLUSIVE
+    assert of_search(found).outcome is Finding.INCONCLUSIVE
     assert f"{SYNC} may break a promise" in found.sentence()
 
 
@@ -130,7 +130,7 @@ def test_a_confirmed_one_is_told_with_its_search() -> None:
     )
     assert one.verdict is not None
     told = replace(one.verdict, because=because)
-    whole = of_confirmed(evidence.of_verdict(told, protocol="quick", acceptance=False), found, "explore/found.fio")
+    whole = of_confirmed(evidence.of_verdict(told), found, "explore/found.fio")
     assert whole.raw == ("explore/found.fio",)
     assert (
         "departs from randread_4k_qd1 by size 64k, reads 0 %, offset 512, flush sync; each of them" in whole.remarks[0]
@@ -141,20 +141,20 @@ def test_a_confirmed_one_is_told_with_its_search() -> None:
 
 
 def test_the_section_is_within_its_width() -> None:
-    found = of_search(search(*SOUND), protocol="quick", acceptance=False)
+    found = of_search(search(*SOUND))
     lines = list(conclusions([found], 40))
     assert max(len(line.text) for line in lines) <= 40
     assert lines[0].markup == ("green", "bold")
 
 
 def test_its_margin_is_not_the_least_of_what_passed() -> None:
-    found = of_search(search(*SOUND), protocol="quick", acceptance=False)
+    found = of_search(search(*SOUND))
     assert not [line.text for line in table([found], 100) if line.text.startswith("least margin")]
 
 
 def test_what_looked_broken_is_kept_with_its_margin() -> None:
     """A verdict is true only if it passed."""
-    kept = of_search(search(*SOUND, probed(SYNC, 500, 500)), protocol="quick", acceptance=False)
+    kept = of_search(search(*SOUND, probed(SYNC, 500, 500)))
     assert [each.figures.get("margin_percent") for each in kept.points] == [12.5, 25.0, -37.5]
 
 

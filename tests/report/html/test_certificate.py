@@ -104,6 +104,23 @@ def test_what_was_not_judged_is_on_the_certificate(write_run: WriteRun, kept: Ev
     assert "The health of 1 drive was not read" in html(content)
 
 
+@pytest.mark.parametrize("defects", [(), ("43 kernel messages of errors",)], ids=["repaired", "defect"])
+def test_what_was_found_of_a_drive_is_on_the_certificate(
+    write_run: WriteRun, kept: Evidence, defects: tuple[str, ...]
+) -> None:
+    """The signer of a certified run has to see errors that the kernel repaired, as terminal and page show them."""
+    finding = "43 kernel messages of errors"
+    worsened = record("drive_worsened", drive="S1", name="ACME 1", findings=[finding], defects=list(defects))
+    page = html(certificate(sealed(write_run(judged(kept), worsened)), {}))
+    assert page.count(finding) == 1
+
+
+def test_a_sheet_of_another_model_is_on_the_certificate(write_run: WriteRun, kept: Evidence) -> None:
+    """--ssd-force-spec judges by it, and the certificate must not look as if it were the sheet of the drives."""
+    remark = "the spec acme is not for these drives: S1 is none of its models (--ssd-force-spec)"
+    assert remark in html(certificate(sealed(write_run(judged(kept), remarks=[remark])), {}))
+
+
 def test_pdf_has_every_drive_and_claim(write_run: WriteRun, kept: Evidence, tmp_path: Path) -> None:
     drive = {"identity": "S", "model": "中文 \u202e <b>", "firmware": "Ω", "size_bytes": 1}
     bays = [{"machine": "d", "drives": [{**drive, "serial": f"中{number:08}"} for number in range(600)]}]

@@ -176,7 +176,7 @@ def test_left_out_tests_count_until_a_session_runs_them(verdict: Verdict, passed
 
 
 def test_a_drive_counts_if_a_judged_test_loaded_it(verdict: Verdict, passed: Callable[..., Line]) -> None:
-    healthy = of_drives("drivex8", {each["serial"]: () for each in DRIVES}, "", spec="a", protocol="p", acceptance=True)
+    healthy = of_drives("drivex8", {each["serial"]: () for each in DRIVES}, "", spec="a")
     tests = planned({OTHER: [P99], "raid5/h.py::health": []})
     found = verdict(tests, passed(OTHER), judged(healthy, "raid5/h.py::health")).coverage
     assert (found.drives_judged, found.untested_as("wS3"), found.untested_as("wS4")) == (3, "", "not tested")

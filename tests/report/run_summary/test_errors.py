@@ -66,7 +66,7 @@ def test_what_cannot_be_judged_has_no_command(write_run: WriteRun) -> None:
 
 
 def test_a_test_without_its_failed_drive_names_the_drive(write_run: WriteRun) -> None:
-    died = of_failures("raid5x3", [FailedDrive("S2", ("it dropped out",), ())], protocol="quick", acceptance=False)
+    died = of_failures("raid5x3", [FailedDrive("S2", ("it dropped out",), ())])
     folder = write_run(
         judged(died, "t[1]"),
         record("error", 1, test="a", message=f"raid5x3 was not measured: {failed_in('S2', 't[1]')}"),

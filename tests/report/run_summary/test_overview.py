@@ -35,7 +35,7 @@ def test_without_an_array_nothing_is_said(claimed: Claimed) -> None:
 
 
 def healthy(about: str = "drivex3") -> Evidence:
-    return of_drives(about, {"S1": ()}, "healthy", spec="acme", protocol="snia", acceptance=True)
+    return of_drives(about, {"S1": ()}, "healthy", spec="acme")
 
 
 def test_health_is_no_measurement_of_single_drives() -> None:
@@ -73,7 +73,7 @@ def of_one_dead_drive(write_run: WriteRun, *more: dict[str, object]) -> Overview
         record("error", 2, test=f"t[{each}]", message=f"raid5x{each} was not measured: {failed_in('S2', 't[0]')}")
         for each in (3, 4)
     ]
-    died = judged(of_failures("raid5x3", [dead], protocol="snia", acceptance=True), "t[0]")
+    died = judged(of_failures("raid5x3", [dead]), "t[0]")
     return first_screen(write_run(died, *lost, worse, *more, bays=BAYS, exit_status=1))
 
 

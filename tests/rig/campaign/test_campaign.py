@@ -133,7 +133,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
         alone = strategies.run(numbers, workload=workload).intervals
         whole = strategies.run(numbers, geometry=geometry, workload=workload).intervals
         parts = (alone,) if "drive" in geometry else ()
-        return SimpleNamespace(intervals=whole, seconds=len(numbers), parts=parts, of_target=(), reports=())
+        return SimpleNamespace(intervals=whole, seconds=len(numbers), parts=parts)
 
     def stop(machine: object, path: str, members: Sequence[str], uuid: str) -> tuple[str, ...]:
         rig.did.append(f"stop {path} of {len(members)}")

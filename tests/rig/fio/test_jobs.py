@@ -10,6 +10,7 @@ from support.builders.captured import VERSIONS, captured
 from support.fakes import real_fio
 from support.fakes.bound_commands import bound_to, unbound
 
+from pytest_ssdqual.qual.measured.interval import Spell
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.fencing import Checked
 from pytest_ssdqual.rig.fio import acceptance, output
@@ -204,7 +205,7 @@ READS, BURSTS = Workload("read", "4k", 1), Workload("randwrite", "4k", 32, threa
         (lambda: fill([], 1), "something to read"),
         (lambda: measurement(Workload("read", "1m", 1), [replace(MD, size_bytes=4 * MIB)], 6, 10), "too small for 6"),
         (lambda: measurement(READS, [MD], 6, 0.5), r"for 0\.5 s"),
-        (lambda: fill(MD, 0), "at least 1"),
+        (lambda: fill([MD], 0), "at least 1"),
         (lambda: JobTarget("/dev/sda", 1000), "number of sectors"),
         (lambda: replace(BEHIND, begin_bytes=-4096), "byte -4096"),
         (lambda: replace(BEHIND, begin_bytes=512), "not on a page"),
@@ -254,7 +255,7 @@ def test_paths_fio_could_misread_are_refused(path: str) -> None:
     with pytest.raises(ValueError, match="given to fio"):
         JobTarget(path, 1 << 20)
     with pytest.raises(ValueError, match="given to fio"):
-        fill(MD, 1).argv(path)
+        fill([MD], 1).argv(path)
 
 
 @pytest.mark.parametrize("path", ["/dev/sda", "/dev/disk/by-id/nvme-ACME_X1_S3-7.2_1", "/dev/md/ssdqual-raid5x4"])
@@ -286,7 +287,7 @@ def test_job_is_bound_to_checked_devices_and_has_them_alone() -> None:
         ("randwrite", measurement(Workload("randwrite", "4k", 4), [LOOP], 2, 3)),
         ("randrw70", measurement(Workload("randrw", "4k", 4, 70), [LOOP], 2, 3)),
         ("write", measurement(Workload("write", "128k", 4), [LOOP], 2, 2.5)),
-        ("fill", fill(LOOP, 2, jobs=2, status_interval_s=1)),
+        ("fill", fill([LOOP], 2, jobs=2, status_interval_s=1)),
         ("side-by-side", measurement(Workload("randwrite", "4k", 4), [LOOP, OTHER], 2, 2.2)),
         ("side-by-side-fill", fill([LOOP, OTHER], 1, jobs=2, status_interval_s=1)),
         ("streams", measurement(Workload("randread+randwrite", "4k", 2, threads=1), [LOOP], 2, 2.2)),
@@ -310,7 +311,7 @@ def accepted(job: Job, folder: Path) -> tuple[output.FioResult, bytes]:
 
 def test_fill_by_real_fio_leaves_no_sector_unwritten(tmp_path: Path) -> None:
     targets = [real_fio.image(tmp_path, 3 * MIB + 4096 + 512, name) for name in ("one", "two")]
-    result, _ = accepted(fill(targets, 2, "64k", jobs=3, iodepth=4), tmp_path)
+    result, _ = accepted(fill(targets, 2, "64k", jobs=3), tmp_path)
     data = b"".join(Path(target.path).read_bytes() for target in targets)
     sectors = [data[at : at + 512] for at in range(0, len(data), 512)]
     assert bytes(512) not in sectors
@@ -340,6 +341,8 @@ def test_real_fio_reports_all_bursts_and_the_time_of_one(tmp_path: Path) -> None
     assert (whole.start_s, whole.seconds, len(parts)) == (0, 2, 2)
     assert whole.write_ios == result.write.ios == sum(part.write_ios for (part,) in parts)
     assert whole.write_latency.total == result.write.latency.total
+    spell = Spell.of_interval(whole)
+    assert (spell.slowest_low, spell.fastest_high) == (0, result.write.bytes), "single seconds are not known"
 
 
 def test_real_fio_ends_at_the_time_if_the_volume_is_too_much(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_process_is_awaited_and_its_output_fetched() -> None:
 def test_one_that_is_ended_leaves_its_output_too() -> None:
     machine = Machine()
     with process.start(machine, JOB) as running:
-        assert running.is_alive()
+        assert running.tether.alive()
         finished = running.end()
     assert (finished.completed.status, list(finished.pieces())) == (128, [b"{}"])
     assert machine.asked == ["fio, ended by INT", "cut", "sh", "rm"]
@@ -203,9 +203,9 @@ def test_a_watched_process_is_ended_when_none_of_its_ios_ends(
 def test_nobody_waits_for_one_that_has_ended() -> None:
     machine = Machine()
     with process.start(machine, JOB) as running:
-        assert running.rest(0.01)
+        assert running.tether.rest(0.01)
         machine.ended = True
-        assert not running.rest(1000)
+        assert not running.tether.rest(1000)
 
 
 def test_real_scripts_read_what_is_new_and_free_its_memory(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.strict_json import DECODER
-from pytest_ssdqual.rig.fio.status_stream import Piece, Splitter, pieces
+from pytest_ssdqual.rig.fio.status_stream import Piece, Splitter
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
 JSON_VALUES = st.recursive(
@@ -20,6 +21,14 @@ DOCUMENTS = st.dictionaries(st.text(max_size=5), JSON_VALUES, max_size=4)
 TALK = st.text(st.characters(codec="ascii", categories=["L", "N", "P", "S"]), min_size=1, max_size=30).filter(
     lambda line: not line.startswith("{") and not line.endswith("{")
 )
+
+
+def pieces(data: bytes) -> Iterator[Piece]:
+    """Pieces of a complete file."""
+    splitter = Splitter()
+    yield from splitter.feed(data)
+    splitter.require_end()
+    yield from splitter.rest
 
 
 def shown(pieces: list[dict[str, object] | str]) -> list[dict[str, object] | str]:

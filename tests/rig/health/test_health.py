@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.fakes.scripted import ScriptedMachine, completed
 
-from pytest_ssdqual.qual.spec.health_limits import HealthTable
+from pytest_ssdqual.qual.spec.health_limits import ORDINARY, HealthTable
 from pytest_ssdqual.rig.drives.failed import DriveFailures
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.health.health import (
@@ -21,12 +21,11 @@ from pytest_ssdqual.rig.health.health import (
     DriveHealth,
     DriveUnread,
     Identification,
-    defects,
+    changes,
     emulated_among,
     identify,
     parse,
     read,
-    worsened,
 )
 from pytest_ssdqual.rig.machine.machine import Completed, RigError
 
@@ -104,6 +103,14 @@ REAL_COUNTERS = {"entries of the error log": 0, "available spare": 0, "unsafe sh
 def test_health_is_parsed(text: str, health: tuple[Any, ...]) -> None:
     *figures, counters = health
     assert astuple(parse(text)) == (*figures, text, counters)
+
+
+def worsened(before: DriveHealth, after: DriveHealth, limits: HealthTable = ORDINARY) -> tuple[str, ...]:
+    return tuple(change for change, _ in changes(before, after, limits))
+
+
+def defects(before: DriveHealth, after: DriveHealth, limits: HealthTable = ORDINARY) -> tuple[str, ...]:
+    return tuple(change for change, is_defect in changes(before, after, limits) if is_defect)
 
 
 def test_health_of_statistics_and_of_scsi() -> None:
@@ -392,7 +399,7 @@ def test_power_cuts_of_the_run_are_no_unsafe_shutdowns(cuts: int, others: int) -
     before = replace(HEALTHY, counters={"unsafe shutdowns": 40})
     after = replace(HEALTHY, counters={"unsafe shutdowns": max(40, 40 + cuts + others)})
     failures = DriveFailures(limits=lambda serial: HealthTable(unsafe_shutdowns=0), power_cuts=cuts)
-    assert bool(failures.defects(DRIVE, before, after)) is bool(failures.worsened(DRIVE, before, after)) is (others > 0)
+    assert bool(failures.defects(DRIVE, before, after)) is any(failures.changes(DRIVE, before, after)) is (others > 0)
 
 
 def test_a_sas_link_that_comes_up_after_a_power_cut_is_no_defect() -> None:

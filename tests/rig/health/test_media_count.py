@@ -16,7 +16,7 @@ from support.shells import SHELLS, run_script
 
 from pytest_ssdqual.qual.measured.environment import MediaCount
 from pytest_ssdqual.rig.health import media_count
-from pytest_ssdqual.rig.health.media_count import OCP_GUID, begun, between, parse
+from pytest_ssdqual.rig.health.media_count import OCP_GUID, between, parse, read, with_growth
 
 GIB = 1 << 30
 #: Keys of Intel's log in nvme-cli's order; of each item the count is its number in units.
@@ -102,7 +102,7 @@ def test_drives_without_a_count_are_not_asked_again() -> None:
     )
     machine.on(*script, *one[:2], "auto", answer=f"=={first}\n{ocp(98)}\n")
     before = seen([seen_drive(each.name, None, None) for each in drives])
-    after = begun(machine, drives)(before)
+    after = with_growth(machine, drives, read(machine, drives), before)
     assert [each.media for each in after.drives] == [MediaCount(28, step=14), None]
     assert machine.asked[-1] == (*script, *one)
 

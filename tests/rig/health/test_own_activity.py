@@ -6,11 +6,21 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.qual.measured.environment import OwnCount
-from pytest_ssdqual.rig.health.own_activity import between, count, self_test
+from pytest_ssdqual.rig.health import activity, own_activity
+from pytest_ssdqual.rig.health.own_activity import between
+from pytest_ssdqual.rig.health.smart_answer import parsed
 
 DATA = Path(__file__).parents[2] / "data"
 SMART_LOG = (DATA / "nvme-cli" / "2.3" / "smart-log.json").read_text()
 SMARTCTL = (DATA / "smartctl" / "qemu-nvme-7.3.json").read_text()
+
+
+def count(answer: str) -> OwnCount | None:
+    return own_activity.count(parsed(answer))
+
+
+def self_test(answer: str) -> str | None:
+    return activity.self_test(parsed(answer))
 
 
 def test_nvme_cli_and_smartctl_report_commands_and_data_units() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.qual.measured.environment import DriveLink, DriveTemperature
+from pytest_ssdqual.rig.health.smart_answer import parsed
 from pytest_ssdqual.rig.health.temperature import Warmth, between, limit, parse
 
 DATA = Path(__file__).parents[2] / "data"
@@ -77,7 +78,7 @@ SATA = smartctl(
     ],
 )
 def test_temperature_and_link_are_parsed(answer: str, warmth: Warmth, link: DriveLink | None) -> None:
-    assert parse(answer) == (warmth, link)
+    assert parse(parsed(answer)) == (warmth, link)
 
 
 @pytest.mark.parametrize(("celsius", "known"), [(70, 70), (0, None), (-273, None), (65_262, None), (None, None)])

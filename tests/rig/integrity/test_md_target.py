@@ -113,7 +113,7 @@ def steps(body: MdTarget) -> dict[str, Any]:
         "re-add": lambda: body.re_add(2),
         "add": lambda: body.add(4),
         "compare": lambda: body.compare(repair=True),
-        "restart": lambda: body.restart([1, 2, 3], 0),
+        "restart": lambda: body.restart([1, 2, 3]),
         "grow": lambda: body.grow(4),
         "cut": lambda: body.cut([1, 2, 3], 0, 1, stretch),
     }

@@ -51,20 +51,22 @@ def test_time_is_limited(script: str) -> None:
 
 
 @pytest.mark.parametrize("redirect", ["", ">&2"])
-def test_memory_is_limited(redirect: str) -> None:
+def test_memory_is_limited(redirect: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a stream without end."""
+    monkeypatch.setattr(capture, "MOST_BYTES", 1 << 20)
     tracemalloc.start()
     try:
         with started(f"cat /dev/zero {redirect}") as process, pytest.raises(TooMuch):
-            communicate(process, None, 60, most_bytes=1 << 20)
+            communicate(process, None, 60)
         assert tracemalloc.get_traced_memory()[1] < 4 << 20
     finally:
         tracemalloc.stop()
 
 
-def test_exactly_as_much_as_may_be_held() -> None:
+def test_exactly_as_much_as_may_be_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capture, "MOST_BYTES", 1 << 20)
     with started("head -c 1048576 /dev/zero") as process:
-        assert len(communicate(process, None, 60, most_bytes=1 << 20)[0]) == 1 << 20
+        assert len(communicate(process, None, 60)[0]) == 1 << 20
 
 
 def test_machine_that_answers_without_end_is_an_error(unprivileged: Channel, monkeypatch: pytest.MonkeyPatch) -> None:

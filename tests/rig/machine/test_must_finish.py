@@ -277,7 +277,7 @@ def test_silence_and_words_end_nothing(erasing: Erasing) -> None:
     argv = ["env", f"PATH={erasing.path}", "sh", "-c", SECURITY_ERASE, "security-erase", "/dev/sdb", PASSWORD, "--x"]
     argv[-1] = "--security-erase"
     (erasing.directory).mkdir()
-    keeper = Keeper.until_finished(argv, erasing.work(), silence_s=0.3, directory=str(erasing.directory))
+    keeper = Keeper(argv, silence_s=0.3, survives=True, directory=str(erasing.directory), work=erasing.work())
     with subprocess.Popen(keeper.start, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         await_that(erasing.has_begun, "the erase to begin")
         threading.Event().wait(1.0)

@@ -103,7 +103,7 @@ def tethered(road: Road) -> Iterator[Callable[..., TetheredProcess]]:
     def tether(
         argv: Sequence[str], first_signal: str = "TERM", silence_s: float = 60, survives: bool = False
     ) -> TetheredProcess:
-        keeper = Keeper.of(
+        keeper = Keeper(
             argv,
             first_signal,
             silence_s=silence_s,
@@ -152,7 +152,7 @@ def test_when_the_controller_is_killed_everything_ends(
 def test_silence_ends_everything_though_the_line_is_open(
     background: str, gone: Callable[[int], bool], tmp_path: Path
 ) -> None:
-    keeper = Keeper.of(
+    keeper = Keeper(
         ["sh", "-c", background], "TERM", silence_s=1, survives=True, announces=True, directory=str(tmp_path / "run")
     )
     with subprocess.Popen(keeper.start, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -263,13 +263,13 @@ def test_cut_while_the_connection_is_lost_is_done_later(
 
 def test_what_is_no_keeper_or_cannot_start_says_why(road: Road) -> None:
     (road.place / "run").write_text("in the way")
-    keeper = Keeper.of(["true"], silence_s=60, survives=True, directory=str(road.place / "run"))
+    keeper = Keeper(["true"], silence_s=60, survives=True, directory=str(road.place / "run"))
     done = TetheredProcess(keeper, road).wait(60)
     assert done.status == 1
     assert "run" in done.errors
     for here in (["echo", "ended well"], ["no-such-program"]):
         road.wrap = lambda argv, here=here: here  # type: ignore[method-assign,misc]
-        keeper = Keeper.of(["fio"], silence_s=60, directory=str(road.place / "run"))
+        keeper = Keeper(["fio"], silence_s=60, directory=str(road.place / "run"))
         with pytest.raises(RigError, match="by a keeper"):
             TetheredProcess(keeper, road).wait(30)
 
@@ -288,7 +288,7 @@ def test_full_file_system_of_keepers_is_reported_at_once(tools: str, tmp_path: P
     full = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=16k none "$0" && exec "$@"', str(run)]
     if subprocess.run([*full, "true"], capture_output=True, check=False).returncode:
         pytest.skip("file systems cannot be mounted here")
-    keeper = Keeper.of(["sleep", "600"], "TERM", silence_s=60, announces=True, directory=str(run))
+    keeper = Keeper(["sleep", "600"], "TERM", silence_s=60, announces=True, directory=str(run))
     process = TetheredProcess(keeper, Road(tmp_path), [*full, "env", tools])
     assert process.read_line(30) == ""
     done = process.cut()
@@ -300,7 +300,7 @@ def test_full_file_system_of_keepers_is_reported_at_once(tools: str, tmp_path: P
 def test_the_far_side_needs_no_more_than_a_shell(
     tools: str, background: str, gone: Callable[[int], bool], tmp_path: Path
 ) -> None:
-    keeper = Keeper.of(["sh", "-c", background], "TERM", silence_s=60, announces=True, directory=str(tmp_path / "run"))
+    keeper = Keeper(["sh", "-c", background], "TERM", silence_s=60, announces=True, directory=str(tmp_path / "run"))
     process = TetheredProcess(keeper, Road(tmp_path), ["env", tools])
     started = pids(process.read_line(30))
     process.cut()
@@ -331,7 +331,7 @@ def test_words_during_the_clearing_leave_nothing_behind(tmp_path: Path) -> None:
     rm = tmp_path / "bin" / "rm"
     rm.write_text(SLOW_RM)
     rm.chmod(0o755)
-    keeper = Keeper.of(["true"], silence_s=60, survives=True, directory=str(tmp_path / "run"))
+    keeper = Keeper(["true"], silence_s=60, survives=True, directory=str(tmp_path / "run"))
     there = {**os.environ, "PATH": f"{rm.parent}:{os.environ['PATH']}"}
     with subprocess.Popen(keeper.start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=there) as process:
         assert process.stdin is not None
@@ -403,7 +403,7 @@ def test_a_far_side_that_hangs_is_given_up(tmp_path: Path) -> None:
         def wrap(self, argv: Sequence[str]) -> list[str]:
             return ["sh", "-c", "exec sleep 600"]
 
-    keeper = Keeper.of(["fio"], silence_s=60, directory=str(tmp_path / "run"))
+    keeper = Keeper(["fio"], silence_s=60, directory=str(tmp_path / "run"))
     assert TetheredProcess(keeper, Hanging(tmp_path)).cut(0.3).status == -signal.SIGKILL
 
 

@@ -111,7 +111,7 @@ def test_what_an_array_uses_of_a_member() -> None:
 
 def test_a_check_counts_what_disagrees() -> None:
     sysfs = Sysfs()
-    assert resync.check(sysfs, "md100", 1 << 20) == 128
+    assert resync.compare(sysfs, "md100", 1 << 20) == 128
     assert sysfs.written == [("sync_action", "check")]
 
 
@@ -119,4 +119,4 @@ def test_a_check_that_was_none_counts_nothing(monkeypatch: pytest.MonkeyPatch) -
     sysfs: Any = Sysfs({"sync_action": "idle", "last_sync_action": "recover", "mismatch_cnt": "0"})
     sysfs.write = lambda name, value: None
     with pytest.raises(RigError, match="action is recover"):
-        resync.check(sysfs, "md100", 1 << 20)
+        resync.compare(sysfs, "md100", 1 << 20)

@@ -14,7 +14,7 @@ from pytest_ssdqual.rig.fio import acceptance
 from pytest_ssdqual.rig.fio.jobs import ExpectedResult, JobTarget
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
-from pytest_ssdqual.rig.md.survival_pattern import BLOCK_BYTES, SEEDS, damage, read_back, write_pattern
+from pytest_ssdqual.rig.md.survival_pattern import BLOCK_BYTES, SEEDS, PatternRegion, damage, read_back, write_pattern
 
 MIB = 1 << 20
 LOOP = JobTarget("/dev/loop0", 16 * MIB + 12_800)
@@ -30,8 +30,9 @@ def finished(version: str, case: str) -> tuple[FinishedProcess, ExpectedResult]:
 @on_every_version
 def test_captured_data_was_made_with_these_options(version: str) -> None:
     for case, job in (("pattern-written", write_pattern), ("pattern-intact", read_back)):
-        made, run = job(LOOP, MIB, 8 * MIB, 7, status_interval_s=1), captured(version, case)
-        assert (run.options, run.expectation) == (made.options, made.expectation)
+        made, run = job(PatternRegion(LOOP, MIB, 8 * MIB, 7)), captured(version, case)
+        options = tuple(option.replace("--status-interval=10", "--status-interval=1") for option in made.options)
+        assert (run.options, run.expectation) == (options, made.expectation)
     assert damage(*finished(version, "pattern-intact")) == ""
 
 
@@ -66,7 +67,7 @@ def test_damage_is_noticed_by_the_numbers_if_fio_lost_its_words(version: str) ->
 def test_what_could_not_be_read_is_no_damage_but_an_error(version: str, case: str) -> None:
     done, _ = finished(version, case)
     with pytest.raises(InvalidMeasurement):
-        damage(done, read_back(LOOP, 0, MIB, 7).expectation)
+        damage(done, read_back(PatternRegion(LOOP, 0, MIB, 7)).expectation)
 
 
 @on_every_version
@@ -81,7 +82,8 @@ def test_damage_is_told_before_what_came_of_it(line: str) -> None:
     """fio may be stopped by its own finding in ways that look like other troubles."""
     said = f"{line} at file /dev/md/x offset 65536, length 65536 (requested block: …)\nfio: terminating on signal 2\n"
     done = FinishedProcess(completed(["fio"], status=-6, stderr=said), gzip.compress(b""))
-    assert damage(done, read_back(LOOP, 0, MIB, 7).expectation).startswith("the block at byte 65536 of /dev/md/x ")
+    expectation = read_back(PatternRegion(LOOP, 0, MIB, 7)).expectation
+    assert damage(done, expectation).startswith("the block at byte 65536 of /dev/md/x ")
 
 
 @pytest.mark.parametrize(
@@ -98,7 +100,7 @@ def test_damage_is_told_before_what_came_of_it(line: str) -> None:
 def test_ranges_and_seeds_that_cannot_be(offset: int, size: int, seed: int, cause: str) -> None:
     for job in (write_pattern, read_back):
         with pytest.raises(ValueError, match=cause):
-            job(LOOP, offset, size, seed)
+            job(PatternRegion(LOOP, offset, size, seed))
 
 
 # -- what fio makes of it
@@ -124,7 +126,7 @@ def lost(data: bytearray) -> None:
 @pytest.mark.parametrize("harm", [changed, swapped, a_page_elsewhere_in_its_block, lost])
 def test_real_fio_finds_every_harm(tmp_path: Path, harm: Callable[[bytearray], None]) -> None:
     target = real_fio.image(tmp_path, 5 * MIB)
-    write, read = (job(target, MIB, 3 * MIB, 3) for job in (write_pattern, read_back))
+    write, read = (job(PatternRegion(target, MIB, 3 * MIB, 3)) for job in (write_pattern, read_back))
     done = real_fio.run(write, tmp_path)
     acceptance.accept(done.pieces(), done.completed.status, done.completed.errors, write.expectation)
     assert damage(real_fio.run(read, tmp_path), read.expectation) == ""
@@ -138,10 +140,10 @@ def test_real_fio_finds_every_harm(tmp_path: Path, harm: Callable[[bytearray], N
 def test_real_fio_finds_what_an_earlier_pattern_left(tmp_path: Path) -> None:
     """One block is overwritten by what another seed had put at the very same place."""
     target = real_fio.image(tmp_path, 4 * MIB)
-    real_fio.run(write_pattern(target, 0, 4 * MIB, 4), tmp_path)
+    real_fio.run(write_pattern(PatternRegion(target, 0, 4 * MIB, 4)), tmp_path)
     old = Path(target.path).read_bytes()[MIB : MIB + BLOCK_BYTES]
-    real_fio.run(write_pattern(target, 0, 4 * MIB, 5), tmp_path)
-    read = read_back(target, 0, 4 * MIB, 5)
+    real_fio.run(write_pattern(PatternRegion(target, 0, 4 * MIB, 5)), tmp_path)
+    read = read_back(PatternRegion(target, 0, 4 * MIB, 5))
     assert damage(real_fio.run(read, tmp_path), read.expectation) == ""
     with Path(target.path).open("r+b") as file:
         file.seek(MIB)
@@ -153,7 +155,7 @@ def test_real_fio_finds_what_an_earlier_pattern_left(tmp_path: Path) -> None:
 
 def test_real_fio_writes_the_range_and_nothing_else(tmp_path: Path) -> None:
     target = real_fio.image(tmp_path, 3 * MIB)
-    real_fio.run(write_pattern(target, MIB, MIB, SEEDS - 1), tmp_path)
+    real_fio.run(write_pattern(PatternRegion(target, MIB, MIB, SEEDS - 1)), tmp_path)
     data = Path(target.path).read_bytes()
     assert data[:MIB] == data[2 * MIB :] == bytes(MIB)
     assert bytes(512) not in [data[at : at + 512] for at in range(MIB, 2 * MIB, 512)]

@@ -80,7 +80,7 @@ def test_pattern_fills_the_reserved_end_and_workloads_spare_it(bench: ReserveBen
     assert region.offset_bytes + region.size_bytes == array.size_bytes
     assert region.size_bytes == reserved.reserved_bytes == written
     (job,) = bench.jobs
-    assert job == survival_pattern.write_pattern(region.target, region.offset_bytes, region.size_bytes, region.seed)
+    assert job == survival_pattern.write_pattern(region)
     facts = bench.noted("pattern_written")
     assert (facts["offset_bytes"], facts["size_bytes"], facts["seed"]) == (99 * written, written, region.seed)
     (target,) = reserved.targets
@@ -114,7 +114,7 @@ def test_damage_is_read_after_the_stripe_cache_was_emptied(bench: ReserveBench, 
     assert bench.noted("pattern_read")["damage"] == damage
     (job,) = bench.jobs
     region = PatternRegion.of(reserved_array())
-    assert job == survival_pattern.read_back(region.target, region.offset_bytes, region.size_bytes, region.seed)
+    assert job == survival_pattern.read_back(region)
     assert [each[3:] for each in bench.machine.asked] == [("empty-stripe-cache", "md100", "17")]
     survival_pattern.read_damage(bench.setup(), reserved_array("raid10x4-1failed"))
     assert len(bench.machine.asked) == 1, "RAID 10 has none"

@@ -333,8 +333,8 @@ def test_a_process_that_lacks_its_last_bursts_does_not_count() -> None:
     paused = Workload("randwrite", "4k", 8, burst_s=1, idle_s=2)
     window = fixed_time.ProcessWindow(0.0, 20.0, 1, 4000)
     done = strategies.run([900], workload=paused)
-    nothing = IoDirection(0, 0, LatencyHistogram({}), 0.0, 0)
-    result = FioResult("fio-3.33", 0, 1.0, done.intervals, nothing, nothing, 0, 0.0, 0.0, (), ())
+    nothing = IoDirection(0, 0, LatencyHistogram({}))
+    result = FioResult(1.0, done.intervals, nothing, nothing, 0, 0.0, (), ())
     counted, window_s = fixed_time._counted(paused, window, result, 16.5)
     assert (window_s, counted.seconds, counted.intervals[0].seconds, counted.intervals[0].ios) == (6, 6, 6, 900)
     with pytest.raises(InvalidMeasurement, match="6 bursts take"):

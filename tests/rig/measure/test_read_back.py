@@ -10,7 +10,7 @@ import pytest
 from support.fakes import real_fio
 
 from pytest_ssdqual.qual.integrity.read_back import WrongKind, examine
-from pytest_ssdqual.rig.fio import acceptance, jobs
+from pytest_ssdqual.rig.fio import jobs
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.machine.machine import RigError
@@ -36,13 +36,13 @@ def drives(tmp_path: Path) -> list[JobTarget]:
 
 
 def accept(done: FinishedProcess, job: jobs.Job) -> None:
-    acceptance.accept_totals(done.pieces(), done.completed.status, done.completed.errors, job.expectation)
+    done.totals(job.expectation)
 
 
 def compared(drives: list[JobTarget], folder: Path) -> Mapping[str, tuple[int, int]]:
     job = jobs.compare(drives, "1m", FILLED.pattern)
     done = real_fio.run(job, folder)
-    wrong = first_wrong(acceptance.messages(done.pieces(), done.completed.errors))
+    wrong = first_wrong(done.messages)
     accepted(done, job, drives, wrong)
     return wrong
 
@@ -78,7 +78,7 @@ def test_whatever_fio_says_the_counts_of_the_others_are_read(drives: list[JobTar
     job = jobs.compare(drives, "1m", FILLED.pattern)
     for _ in range(3):
         done = real_fio.run(job, tmp_path)
-        wrong = first_wrong(acceptance.messages(done.pieces(), done.completed.errors))
+        wrong = first_wrong(done.messages)
         assert wrong == {drives[1].path: (MIB, MIB)}
         totals = accepted(done, job, drives, wrong)
         assert sum(interval.read_bytes for interval in totals.parts[0]) == SIZE
@@ -92,7 +92,7 @@ def test_a_drive_that_was_read_in_part_is_not_accepted(
     for number in damaged:
         real_fio.damage(drives[number], MIB, bytes(MIB))
     done = real_fio.run(jobs.compare(drives, "1m", FILLED.pattern), tmp_path)
-    wrong = first_wrong(acceptance.messages(done.pieces(), done.completed.errors))
+    wrong = first_wrong(done.messages)
     assert list(wrong) == [drives[number].path for number in damaged]
     longer = [replace(drives[0], size_bytes=SIZE + MIB), drives[1]]
     with pytest.raises(RigError):

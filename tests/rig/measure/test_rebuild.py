@@ -47,6 +47,9 @@ DRIVES = tuple(drive(number) for number in range(4))
 ARRAY = Array(Geometry.parse("raid6x4-2failed"), "/dev/md100", DRIVES, "1:2:3:4", 512 * MIB, "zeroed", 6 * MIB)
 
 
+REAL_START = process.start
+
+
 @dataclass
 class RebuildBench(Logbook):
     """A clock that only moves when somebody waits or asks, and an array that is rebuilt on it."""
@@ -111,17 +114,24 @@ class RebuildBench(Logbook):
         yield {"sync_speed_min": "1000 (system)", "sync_speed_max": "200000 (system)"}
         self.events.append("unlimit")
 
-    def check(self, machine: object, kname: str, size_bytes: int) -> int:
+    def compare(self, machine: object, kname: str, size_bytes: int) -> int:
         self.events.append("check")
         return self.mismatches
 
-    def start(self, machine: object, job: Job) -> process.RunningProcess:
-        self.events.append("fio")
+    @contextmanager
+    def start(self, machine: object, job: Job) -> Iterator[process.RunningProcess]:
         self.jobs.append(job)
-        self.started = self.clock
-        return process.RunningProcess(cast("Any", self), cast("Any", self), "/run/fio.json")
+        with REAL_START(cast("Any", self), job) as running:
+            yield running
 
     # -- what the running process asks of its tether and its machine
+
+    token = "aa"  # noqa: S105 (of a connection)
+
+    def tether(self, argv: Sequence[str]) -> RebuildBench:
+        self.events.append("fio")
+        self.started = self.clock
+        return self
 
     def alive(self) -> bool:
         return self.clock < self.started + self.dies_s
@@ -165,7 +175,7 @@ def patched(bench: RebuildBench) -> Iterator[RebuildBench]:
         patch.setattr(survival_pattern, "read_damage", bench.look)
         for name in ("forget", "give_back"):
             patch.setattr(members, name, getattr(bench, name))
-        for name in ("speeds", "check"):
+        for name in ("speeds", "compare"):
             patch.setattr(resync, name, getattr(bench, name))
         patch.setattr(resync, "component_bytes", lambda machine, kname: 255 * MIB)
         patch.setattr(resync, "done_percent", lambda machine, kname: 42.0)
@@ -174,7 +184,9 @@ def patched(bench: RebuildBench) -> Iterator[RebuildBench]:
         patch.setattr(acceptance, "accept_ended", bench.accept_ended)
         simulated_surroundings.unattributed(patch)
         patch.setattr(
-            environment, "take_reading", lambda machine, array, when, *_: bench.events.append(f"surroundings {when}")
+            environment,
+            "take_reading",
+            lambda machine, array, *earlier: bench.events.append(f"surroundings {'after' if earlier else 'before'}"),
         )
         patch.setattr(environment, "between", lambda *_: bench.seen)
         yield bench

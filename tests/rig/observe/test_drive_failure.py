@@ -34,7 +34,7 @@ from pytest_ssdqual.rig.measure.session import LatestReadings, Setup
 from pytest_ssdqual.rig.observe import drive_failure, environment
 from pytest_ssdqual.rig.observe.device_counters import Counted
 from pytest_ssdqual.rig.observe.drive_failure import attributed, own_names, parse
-from pytest_ssdqual.rig.observe.environment import EnvironmentReading, When
+from pytest_ssdqual.rig.observe.environment import EnvironmentReading
 from pytest_ssdqual.rig.observe.host_load import HostCounters
 from pytest_ssdqual.rig.observe.kernel_log import KernelLogExcerpt
 
@@ -217,10 +217,8 @@ def test_kernel_log_names_a_drive_that_prevents_a_reading(monkeypatch: pytest.Mo
     """What the kernel reports since the latest load on these drives is evidence, whatever began to use them next."""
     since: list[EnvironmentReading | None] = []
 
-    def take_reading(
-        machine: object, array: object, when: When, earlier: EnvironmentReading | None = None
-    ) -> EnvironmentReading:
-        if when is When.BEFORE:
+    def take_reading(machine: object, array: object, earlier: EnvironmentReading | None = None) -> EnvironmentReading:
+        if earlier is None:
             raise DeadlineExceeded("sh on lab did not end within 150 s")
         since.append(earlier)
         return reading("k3", "nvme nvme1: I/O 12 QID 0 timeout, reset controller")
@@ -238,12 +236,10 @@ def test_fault_of_the_host_counts_until_a_load_succeeds(monkeypatch: pytest.Monk
     bench, _ = setup(HEALTHY, HEALTHY, HEALTHY)
     marks: list[str] = []
 
-    def take_reading(
-        machine: object, array: object, when: When, earlier: EnvironmentReading | None = None
-    ) -> EnvironmentReading:
+    def take_reading(machine: object, array: object, earlier: EnvironmentReading | None = None) -> EnvironmentReading:
         if earlier and earlier.kernel_log:
             marks.append(earlier.kernel_log.mark)
-        return reading(f"{when.value}{len(marks)}")
+        return reading(f"{'after' if earlier else 'before'}{len(marks)}")
 
     monkeypatch.setattr(environment, "take_reading", take_reading)
     monkeypatch.setattr(environment, "self_tests", lambda *_: {})

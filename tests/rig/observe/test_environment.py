@@ -23,7 +23,7 @@ from pytest_ssdqual.rig.fio.output import FioResult
 from pytest_ssdqual.rig.machine.machine import RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.observe import environment
-from pytest_ssdqual.rig.observe.environment import SCRIPT, EnvironmentReading, When, between, parse, take_reading
+from pytest_ssdqual.rig.observe.environment import SCRIPT, EnvironmentReading, between, parse, take_reading
 from pytest_ssdqual.rig.observe.host_load import HostCounters, WorkerTime
 from pytest_ssdqual.rig.observe.kernel_log import PICK
 
@@ -176,20 +176,20 @@ def array_of(name: str) -> Array:
 
 
 def result(intervals: tuple[Interval, ...], parts: tuple[tuple[Interval, ...], ...] = ()) -> FioResult:
-    nothing = IoDirection(0, 0, strategies.EMPTY, 0.0, 0)
-    return FioResult("fio-3.33", 0, 10.0, intervals, nothing, nothing, 0, 3.0, 17.0, (), parts)
+    nothing = IoDirection(0, 0, strategies.EMPTY)
+    return FioResult(10.0, intervals, nothing, nothing, 0, 0.2, (), parts)
 
 
 def around(name: str, *trouble: str) -> ProcessEnvironment:
     """A process of ten seconds on an array or on drives, on a machine with such trouble."""
     array, world = array_of(name), Surroundings(trouble, {f"nvme{n}n1": f"S{n}" for n in range(4)})
     machine = ScriptedMachine().on("sh", "-c", SCRIPT, answer=lambda argv: world.text(argv))
-    before = take_reading(machine, array, When.BEFORE)
+    before = take_reading(machine, array)
     workload = Workload("randrw", "4k", 8, 70)
     alone = strategies.run([1000] * 10, workload=workload).intervals
     parts = (alone,) * len(array.members) if array.geometry.is_side_by_side else ()
     world.ran(array, parts or (alone,))
-    return between(array, before, take_reading(machine, array, When.AFTER, before), workload, result(alone, parts))
+    return between(array, before, take_reading(machine, array, before), workload, result(alone, parts))
 
 
 def test_a_quiet_process_on_drives_side_by_side() -> None:
@@ -322,18 +322,18 @@ def test_replugged_drive_is_not_counted_and_the_worse_link_is() -> None:
 def test_machine_that_does_not_answer_is_an_error() -> None:
     machine = ScriptedMachine().on("sh", answer=completed(["sh"], "", 127, "sh: not found"))
     with pytest.raises(RigError, match="was cut short"):
-        take_reading(machine, array_of("drivex1"), When.BEFORE)
+        take_reading(machine, array_of("drivex1"))
 
 
 def test_names_and_the_first_mark_reach_the_script_as_parameters() -> None:
     world = Surroundings()
     machine = ScriptedMachine().on("sh", answer=lambda argv: world.text(argv))
     odd = replace(drive(0), kname="cciss/c0d0", path="/dev/cciss/c0d0")
-    take_reading(machine, replace(array_of("raid0x2"), members=(odd, drive(1))), When.AFTER)
+    take_reading(machine, replace(array_of("raid0x2"), members=(odd, drive(1))))
     of_drives = "cciss!c0d0", "/dev/cciss/c0d0", "auto", "nvme1n1", "/dev/nvme1n1", "auto"
     assert machine.asked[0] == (
-        "sh", "-c", environment.SCRIPT, "environment", PICK, "after", "md100", "-", "", *of_drives,
+        "sh", "-c", environment.SCRIPT, "environment", PICK, "before", "md100", "new", "", *of_drives,
     )  # fmt: skip
-    before = take_reading(machine, array_of("drivex1"), When.BEFORE)
-    take_reading(machine, array_of("drivex1"), When.AFTER, before)
+    before = take_reading(machine, array_of("drivex1"))
+    take_reading(machine, array_of("drivex1"), before)
     assert [asked[7:9] for asked in machine.asked[1:]] == [("new", ""), ("k1", "nvme0n1 nvme0")]

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from pytest_ssdqual.qual.measured.environment import Traffic
 from pytest_ssdqual.qual.progress_events import BytesWritten, LoadBegun, News, Now, Steadiness
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
@@ -15,11 +16,16 @@ from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine.channel import Channel
 from pytest_ssdqual.rig.observe import live_stats
-from pytest_ssdqual.rig.observe.live_stats import ANSWER, Count, Course, Live
+from pytest_ssdqual.rig.observe.live_stats import ANSWER, Course, Live
 
 LOAD = LoadBegun("measure", "raid5x4", "randwrite_4k_qd8", ("raid5x4",))
 #: As Linux 6.1 tells it.
 STAT = "    1017        0   16272      403      256        5    40960     1205        0      612     1609        0\n"
+
+
+def moved(read: int, written: int) -> Traffic:
+    """Return bytes of a device since it appeared."""
+    return Traffic(0, 0, read, written)
 
 
 class Script:
@@ -82,7 +88,7 @@ class Watcher:
 
 
 def test_a_stat_line_is_read_by_its_columns() -> None:
-    assert live_stats.parse(STAT) == Count(16272 * 512, 40960 * 512)
+    assert live_stats.parse(STAT) == Traffic(1017, 261, 16272 * 512, 40960 * 512)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +99,7 @@ def test_half_a_line_is_no_count(line: str) -> None:
 
 
 def test_rates_are_of_bytes_and_never_negative() -> None:
-    before, after = [Count(0, 0), Count(9 << 20, 0)], [Count(4096 * 10, 4096 * 20), Count(0, 4096)]
+    before, after = [moved(0, 0), moved(9 << 20, 0)], [moved(4096 * 10, 4096 * 20), moved(0, 4096)]
     assert live_stats.rates(before, after, 2.0, 4096) == (15.0, 0.5)
 
 
@@ -156,7 +162,7 @@ def test_bytes_written_are_those_of_the_drives_below_an_array() -> None:
 def test_a_drive_that_comes_back_counts_from_there() -> None:
     writes = live_stats.DriveWrites(["sda"])
     for each in (100, 150, None, 0, 30):
-        writes.add([None if each is None else Count(0, each)])
+        writes.add([None if each is None else moved(0, each)])
     assert writes.written == 50 + 30
 
 

@@ -81,10 +81,12 @@ def watched(answers: Sequence[str], geometry: str = "drivex2") -> tuple[OpenFile
     machine = SimpleNamespace(line_process=start)
     drive = SimpleNamespace(sysfs_name="sda", path="/dev/sda")
     array = SimpleNamespace(geometry=Geometry.parse(geometry), members=(drive,))
-    waits = {"first": 0.001, "period": 0.001, "stays": 0.001}
-    with open_files.watched(machine, array, waits) as users:  # type: ignore[arg-type]
-        if geometry.startswith("drive"):
-            assert server.exhausted.wait(30)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("FIRST_S", "PERIOD_S", "STAYS_S"):
+            patch.setattr(open_files, name, 0.001)
+        with open_files.watched(machine, array) as users:  # type: ignore[arg-type]
+            if geometry.startswith("drive"):
+                assert server.exhausted.wait(30)
     assert (len(started), server.closed) == ((1, True) if geometry.startswith("drive") else (0, False))
     return users.of("sda")
 

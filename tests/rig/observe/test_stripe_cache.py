@@ -23,9 +23,11 @@ def sampled(geometry: str, answers: Sequence[str]) -> tuple[StripeCache | None, 
 
     array = SimpleNamespace(geometry=Geometry.parse(geometry), kname="md100")
     machine = SimpleNamespace(line_process=start)
-    with stripe_cache.sampled(machine, array, 0.001) as samples:  # type: ignore[arg-type]
-        if servers:
-            assert servers[-1].exhausted.wait(30)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stripe_cache, "PERIOD_S", 0.001)
+        with stripe_cache.sampled(machine, array) as samples:  # type: ignore[arg-type]
+            if servers:
+                assert servers[-1].exhausted.wait(30)
     return samples.result, servers[-1] if servers else None
 
 

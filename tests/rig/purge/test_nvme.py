@@ -13,7 +13,7 @@ from support.fakes.scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine.machine import Completed, DeadlineExceeded, RigError
-from pytest_ssdqual.rig.purge import nvme, zero
+from pytest_ssdqual.rig.purge import nvme
 from pytest_ssdqual.rig.purge.zero import PassedOver
 
 DATA = Path(__file__).parents[2] / "data" / "nvme-cli" / "2.3"
@@ -22,11 +22,6 @@ INVALID = "NVMe status: Invalid Field in Command: A reserved coded value or an u
 #: SSTAT, bits 2:0.
 NEVER, DONE, UNDER_WAY, FAILED, DONE_UNALLOCATED = range(5)
 BLOCK, CRYPTO, OVERWRITE = 0b010, 0b001, 0b100
-
-
-@pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zero, "FIRST_PAUSE_S", 0.0)
 
 
 @dataclass

@@ -10,8 +10,7 @@ from support.builders.drives import drive
 from support.fakes.scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.rig.machine.machine import CommandFailed, DriveRefused, InvalidMeasurement
-from pytest_ssdqual.rig.purge import zero as condition
-from pytest_ssdqual.rig.purge.zero import SPOTS, ZEROES, exclusively, until, zero
+from pytest_ssdqual.rig.purge.zero import SPOTS, ZEROES, exclusively, zero
 
 BUSY = "blkdiscard: /dev/nvme0n1: open failed: Device or resource busy\n"
 UNSUPPORTED = "blkdiscard: /dev/nvme0n1: BLKDISCARD ioctl failed: Operation not supported\n"
@@ -69,11 +68,3 @@ def test_drive_in_use_is_refused_and_another_failure_is_none(check: bool) -> Non
     here.on("blkdiscard", answer=completed(["blkdiscard"], status=1, stderr=UNSUPPORTED))
     with pytest.raises(CommandFailed) if check else nullcontext():
         assert exclusively(here, command, drive(0), check=check).errors == UNSUPPORTED
-
-
-def test_what_goes_on_in_a_drive_is_asked_for_until_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(condition, "FIRST_PAUSE_S", 0.0)
-    answers = [False, False, True]
-    assert until(lambda: answers.pop(0), 60.0)
-    assert not answers
-    assert not until(lambda: False, 0.0)

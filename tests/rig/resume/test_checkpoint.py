@@ -25,7 +25,7 @@ from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, precondition, rounds, saturation
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.resume import readopt_array
-from pytest_ssdqual.rig.resume.checkpoint import Checkpoint, Conditioned, NoEarlierResults, ResultKey
+from pytest_ssdqual.rig.resume.checkpoint import Checkpoint, Conditioned, EarlierResults, ResultKey
 
 RAID5X3, RAID5X4 = Geometry.parse("raid5x3"), Geometry.parse("raid5x4")
 LOOP = Rounds("pair", (READ, WRITE), (Tracked(WRITE, "steady_iops"),), fill_bs="128k", fill_passes=1)
@@ -40,7 +40,7 @@ def measured(workload: Workload = READ, geometry: Geometry = RAID5X3) -> Measure
 
 
 @dataclass
-class Recalled:
+class Recalled(EarlierResults):
     """The ``EarlierResults``, and what they were asked."""
 
     known: dict[ResultKey, object] = field(default_factory=dict)
@@ -118,7 +118,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> CheckpointRig:
 
 def campaign(rig: CheckpointRig, checkpoint: Recalled | None = None) -> Campaign:
     setup = rig.setup()
-    cache = ResultCache(earlier=checkpoint or NoEarlierResults())
+    cache = ResultCache(earlier=checkpoint or EarlierResults())
     return Campaign(setup, plan=CampaignPlan.of((), setup.protocol), cache=cache)
 
 
@@ -130,7 +130,7 @@ def done(rig: CheckpointRig) -> list[str]:
 
 
 def test_nothing_is_known_of_a_run_that_was_not_resumed() -> None:
-    key, memory = ResultKey("measured", RAID5X3, str(READ)), NoEarlierResults()
+    key, memory = ResultKey("measured", RAID5X3, str(READ)), EarlierResults()
     assert (memory.has(key), memory.recall(key), memory.left_array()) == (False, None, None)
 
 

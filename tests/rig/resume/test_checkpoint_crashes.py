@@ -209,7 +209,7 @@ def play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., World
     def accept(output: Iterable[bytes], *rest: object, **more: object) -> object:
         numbers = [int(word) for word in b"".join(output).decode().strip("[]").split(",") if word]
         intervals = strategies.run(numbers, geometry="raid5x3", workload=now.workload).intervals if numbers else ()
-        return SimpleNamespace(intervals=intervals, seconds=len(numbers), parts=(), of_target=(), reports=())
+        return SimpleNamespace(intervals=intervals, seconds=len(numbers), parts=())
 
     def unless_crashed(name: str) -> Callable[..., Any]:
         real = getattr(os, name)

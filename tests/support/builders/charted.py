@@ -125,7 +125,7 @@ def judged(
     estimate = Estimate(value, 0.98 * value, 1.02 * value, 5, claim.unit)
     verdict = judge(claim, subject, estimate, Limit(claim.direction, bound, claim.unit, "acme.toml promise[3]"))
     evidence = replace(
-        of_verdict(verdict, protocol="snia", acceptance=True), about=about, group=group, members=tuple(members),
+        of_verdict(verdict), protocol="snia", acceptance=True, about=about, group=group, members=tuple(members),
         points=tuple(points), published=published, worst=worst,
         figures={name: each for name, each in (figures or {}).items()},
     )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pytest_ssdqual.qual.inspection.checks import Answer, CheckedDrive, InspectionVerdict
@@ -163,4 +164,5 @@ def checked(check: str, bound: str, drives: Mapping[str, tuple[str, Answer]], *,
         )
         for serial, (reading, answer) in drives.items()
     )  # fmt: skip
-    return of_inspection(InspectionVerdict(check, found), source="acme", protocol="quick", acceptance=acceptance)
+    evidence = of_inspection(InspectionVerdict(check, found), source="acme")
+    return replace(evidence, protocol="quick", acceptance=acceptance)

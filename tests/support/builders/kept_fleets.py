@@ -39,7 +39,8 @@ class KeptPromise:
         estimate = Estimate(self.value, self.value - half, self.value + half, 10, self.claim.unit)
         subject = Subject((Geometry.parse(self.geometry),), (self.workload,))
         limit = Limit(self.claim.direction, self.bound, self.claim.unit, "acme.toml promise[1]")
-        return of_verdict(judge(self.claim, subject, estimate, limit), protocol="snia", acceptance=True)
+        evidence = of_verdict(judge(self.claim, subject, estimate, limit))
+        return replace(evidence, protocol="snia", acceptance=True)
 
 
 @dataclass(frozen=True)

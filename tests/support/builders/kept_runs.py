@@ -49,7 +49,7 @@ class KeptMeasurement:
             self.value, self.value - half, self.value + half, self.n, self.claim.unit, is_reading=self.is_reading
         )
         subject = Subject((Geometry.parse(self.geometry),), (self.workload,))
-        found = of_observation(self.claim, subject, estimate, protocol="quick", acceptance=False)
+        found = replace(of_observation(self.claim, subject, estimate), protocol="quick")
         parts = tuple(Part(name, self._drive(each), Finding.OBSERVED) for name, each in self.drives.items())
         found = replace(found, members=parts)
         if self.outcome is not Finding.OBSERVED:

@@ -20,10 +20,11 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.lab.drives import Bus, shelf
-from pytest_ssdqual.lab.host import architecture, cache_directory
+from pytest_ssdqual.lab.host import TO_BOOT, cache_directory, require
 from pytest_ssdqual.lab.image.image import Say
 from pytest_ssdqual.lab.kvm import accelerator
-from pytest_ssdqual.lab.vm import Vm, boot
+from pytest_ssdqual.lab.vm import boot
+from support.lab.faulty_vm import FaultyVm
 from support.lab.root_disk import ensure_disk
 
 ROOT = Path(__file__).parents[3]
@@ -48,7 +49,7 @@ for module in pkgutil.walk_packages(pytest_ssdqual.__path__, "pytest_ssdqual."):
 class RealMachine:
     """The machine, seen past the program."""
 
-    vm: Vm
+    vm: FaultyVm
 
     def ask(self, *argv: str, check: bool = True, deadline_s: float = 600.0, stdin: bytes | None = None) -> str:
         command = self.vm.ssh.argv(shlex.join(argv))
@@ -74,12 +75,12 @@ class RealMachine:
 @contextmanager
 def booted(scratch: Path, say: Say = print) -> Iterator[RealMachine]:
     """Boot it, and install the package as it is now; ``scratch`` is for what is built for that."""
-    cache, row = cache_directory(), architecture()
+    require(TO_BOOT)
+    cache = cache_directory()
     image = ensure_disk(cache, say, ["python3"], partial(_dependencies, scratch), _digest())
     drives = shelf(DRIVES, size_bytes=DRIVE_BYTES, iops=IOPS, bus=Bus.SCSI)
-    how = accelerator(row, image, cache)
-    with boot(image, drives, accelerator=how, say=say, memory_mib=MEMORY_MIB) as vm:
-        machine = RealMachine(vm)
+    with boot(image, drives, accelerator=accelerator(image, cache), say=say, memory_mib=MEMORY_MIB) as vm:
+        machine = RealMachine(FaultyVm.of(vm))
         machine.put(f"/{SITE}", {path.name: path for path in _package(scratch).iterdir()})
         yield machine
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_ssdqual.report.run_folder.reader import Record, read_records
+from support.lab.faulty_vm import FaultyVm
 from support.lab.run_left import Finished, Folder
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Lab(Protocol):
     """What the fixture ``lab`` gives."""
 
     @property
-    def vm(self) -> Vm: ...
+    def vm(self) -> FaultyVm: ...
     @property
     def ssh_config(self) -> Path: ...
     def ssh(self, *argv: str) -> list[str]: ...
@@ -83,7 +84,7 @@ class Lab(Protocol):
 class LabHost:
     """A running lab as a server that OpenSSH knows: ``ssh -F config lab``."""
 
-    vm: Vm
+    vm: FaultyVm
     #: An OpenSSH configuration with the hosts ``lab`` (root), ``lab-tester`` (sudo) and ``lab-nosudo``.
     ssh_config: Path
 
@@ -91,7 +92,7 @@ class LabHost:
     def of(cls, vm: Vm, ssh_config: Path) -> LabHost:
         """Writes the configuration."""
         ssh_config.write_text("".join(host_entry(vm, name, user) for name, user in HOSTS.items()))
-        return cls(vm, ssh_config)
+        return cls(FaultyVm.of(vm), ssh_config)
 
     def ssh(self, *argv: str) -> list[str]:
         """An argv that runs a command there as root."""

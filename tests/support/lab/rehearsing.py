@@ -26,9 +26,10 @@ RELEASE = "PYTEST_SSDQUAL_RELEASE"
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHost]:
     """One VM for the whole session; whoever uses it leaves its drives blank and unused."""
     from pytest_ssdqual.lab import start
+    from pytest_ssdqual.lab.drives import shelf
     from support.lab.rehearsed import LabHost
 
-    with start(LAB_DRIVES, release=os.environ.get(RELEASE, "")) as vm:
+    with start(shelf(LAB_DRIVES), release=os.environ.get(RELEASE, "")) as vm:
         yield LabHost.of(vm, tmp_path_factory.mktemp("ssh") / "config")
 
 

@@ -171,7 +171,7 @@ class SimulatedBody:
                 other[:] = first
         return len(wrong)
 
-    def restart(self, members: Sequence[int], missing: int) -> None:
+    def restart(self, members: Sequence[int]) -> None:
         self._require(members)
         if self.bugs.forgetful_restart:
             self._lose_cache(everything=True)

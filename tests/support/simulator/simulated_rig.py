@@ -704,11 +704,11 @@ def simulated_load(machine: object, target: JobTarget, load: Load) -> LoadTrial:
     return LoadTrial(load.engine, load.jobs, 75_000, 0.2)
 
 
-def simulated_ceiling(setup: Setup, geometry: Geometry, workload: Workload, completion_ns: int = 0) -> Ceiling:
+def simulated_ceiling(setup: Setup, geometry: Geometry, workload: Workload) -> Ceiling:
     """That of an md that is the bottleneck; else the machine has no memory devices."""
     md_iops = machine_of(setup).scene.md_iops
     if math.isinf(md_iops):
-        return REAL_CEILING(setup, geometry, workload, completion_ns)
+        return REAL_CEILING(setup, geometry, workload)
     return Ceiling(geometry, str(workload), "null_blk", md_iops)
 
 
@@ -796,10 +796,10 @@ def pytest_configure(config: pytest.Config) -> None:
         return SimulatedMachine(name, Scene.of_environment(name), observer)
 
     @contextmanager
-    def start(count: int, first: int = 1, slow: int = 0, release: str = "") -> Iterator[SimpleNamespace]:
-        if slow:
-            patch.setenv("SIMULATED_SLOW", f"SSDQ{first + slow - 1:04}={media.SLOW}")
-        patch.setenv("SIMULATED_DRIVES", str(count))  # for xdist's workers, too
+    def start(drives: Sequence[media.ScaleModel], release: str = "") -> Iterator[SimpleNamespace]:
+        for slow in (drive for drive in drives if drive.iops < media.shelf(1)[0].iops):
+            patch.setenv("SIMULATED_SLOW", f"{slow.serial}={media.SLOW}")
+        patch.setenv("SIMULATED_DRIVES", str(len(drives)))  # for xdist's workers, too
         reach = SimpleNamespace(user="root", host="127.0.0.1", port=22, identity=Path("/dev/null"), options=())
         yield SimpleNamespace(ssh=reach)
 

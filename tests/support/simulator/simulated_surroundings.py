@@ -309,7 +309,7 @@ def of_members(geometry: Geometry, done: Traffic) -> list[Traffic]:
 
 def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody looks at the surroundings: for tests of what else happens."""
-    monkeypatch.setattr(environment, "take_reading", lambda machine, array, when, *_: None)
+    monkeypatch.setattr(environment, "take_reading", lambda machine, array, *_: None)
     monkeypatch.setattr(environment, "between", lambda *_: None)
     unattributed(monkeypatch)
 

@@ -43,6 +43,11 @@ class QmpCommand:
     arguments: Mapping[str, object]
 
 
+def error_node(names: Names) -> str:
+    """Return the name of the node between media and limit while the drive fails requests."""
+    return names.media_node.replace("media", "errors")
+
+
 def failing(names: Names, requests: Collection[RequestKind]) -> tuple[QmpCommand, ...]:
     """Return commands that make these requests fail: on NVMe as a write fault or an unrecovered read (QEMU hw/nvme)."""
     rules = [
@@ -51,25 +56,35 @@ def failing(names: Names, requests: Collection[RequestKind]) -> tuple[QmpCommand
     ]
     node: dict[str, object] = {
         "driver": "blkdebug",
-        "node-name": names.error_node,
+        "node-name": error_node(names),
         "image": names.media_node,
         "discard": "unmap",
         "inject-error": rules,
     }
-    return QmpCommand("blockdev-add", node), _over(names, names.error_node)
+    return QmpCommand("blockdev-add", node), _over(names, error_node(names))
 
 
 def mended(names: Names) -> tuple[QmpCommand, ...]:
     """Return commands that undo ``failing``."""
-    return _over(names, names.media_node), QmpCommand("blockdev-del", {"node-name": names.error_node})
+    return _over(names, names.media_node), QmpCommand("blockdev-del", {"node-name": error_node(names)})
 
 
 def warned(names: Names, warning: Warned) -> QmpCommand:
     """Return a command that sets the critical warning of the SMART data."""
-    value = {"path": names.device_path, "property": "smart_critical_warning", "value": int(warning)}
+    value = {"path": f"/machine/peripheral/{names.device}", "property": "smart_critical_warning", "value": int(warning)}
     return QmpCommand("qom-set", value)
 
 
 def _over(names: Names, node: str) -> QmpCommand:
     """Return a command that puts the drive's limit over another node; options left out become QEMU's defaults."""
     return QmpCommand("blockdev-reopen", {"options": [throttle_options(names, node)]})
+
+
+def limits(iops: int, write_iops: int | None = None) -> dict[str, int]:
+    """Return the value for ``qom-set`` of a throttle group: of all I/Os together, or of reads and of writes.
+
+    0 is no limit. Limits of bandwidth do not change.
+    """
+    if write_iops is None:
+        return {"iops-total": iops, "iops-read": 0, "iops-write": 0}
+    return {"iops-total": 0, "iops-read": iops, "iops-write": write_iops}
