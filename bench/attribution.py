@@ -27,16 +27,16 @@ from dataclasses import dataclass, replace
 from simulated_system import SimulatedRun, SimulatedSystem, Simulation, even_drives
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
-from pytest_ssdqual.qual.measured.references import Ceiling
+from pytest_ssdqual.qual.measured.sweep import Ceiling
 from pytest_ssdqual.qual.raid import member_curve, prediction
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.raid.member_curve import QUANTILES, CurvePoint, MemberCurve
 from pytest_ssdqual.qual.raid.prediction import Prediction
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.validity import attribution, latency_attribution, member_latency
+from pytest_ssdqual.qual.validity import attribution, latency_attribution
 from pytest_ssdqual.qual.validity.attribution import Culprit
-from pytest_ssdqual.qual.validity.shortfall import HostEvidence, LatencyEvidence, MemberEvidence, Shortfall
+from pytest_ssdqual.qual.validity.shortfall import HostEvidence, LatencyEvidence, MemberEvidence, Shortfall, of_quantile
 from pytest_ssdqual.qual.workload.workload import Workload
 
 LEVELS = ("raid0x8", "raid1x4", "raid5x8", "raid6x8", "raid10x8", "raid5x4-1failed")
@@ -278,7 +278,7 @@ def shortfall(
         return prediction.predict(geometry, workload.read_fraction, found.outstanding, chosen)
 
     if latency:
-        latency = member_latency.of_quantile(latency, found, own, 0.99, replaced)
+        latency = of_quantile(latency, found, own, 0.99, replaced)
     return Shortfall(
         geometry, measured, None if p99 else needed, found.iops, "", lambda drives: replaced(drives).iops.value,
         tuple(members), case.host, ceiling, foreign, latency=latency,

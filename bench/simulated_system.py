@@ -15,8 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
-from pytest_ssdqual.qual.raid import cost_model
-from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
+from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel, read_for_read, read_for_write
 
 #: Share of the I/Os of a simulation that are its ramp.
 RAMP = 0.1
@@ -233,8 +232,8 @@ class Simulation:
             parity = frozenset((first + number) % width for number in range(facts.parity))
             target = self._rng.choice([each for each in range(width) if each not in parity])
             if is_read:
-                return [[(each, True) for each in cost_model.read_for_read(target, width, gone)]]
-            before = cost_model.read_for_write(target, width, parity, gone)
+                return [[(each, True) for each in read_for_read(target, width, gone)]]
+            before = read_for_write(target, width, parity, gone)
             after = (parity | {target}) - gone
             return (
                 [[(each, True) for each in before], [(each, False) for each in after]]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_ssdqual.plugin.plan.marks import ArrayFamily
     from pytest_ssdqual.plugin.searches.explore import Explore
     from pytest_ssdqual.qual.integrity.read_back import ReadBack
-    from pytest_ssdqual.qual.integrity.result import Survival
+    from pytest_ssdqual.qual.integrity.reference_model import Survival
     from pytest_ssdqual.qual.measured.rebuild import Intact, Rebuild
     from pytest_ssdqual.qual.measured.run import Measured
     from pytest_ssdqual.qual.measured.saturation import Saturation

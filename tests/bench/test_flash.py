@@ -227,7 +227,7 @@ def test_cliff_after_a_fill_is_where_the_spare_blocks_end(spare: float) -> None:
     assert found.cliff is not None
     # To one sample of an eighth of the plateau; the first blocks collected hold few valid pages.
     assert 0.85 * spare < found.cliff.capacities < 1.3 * spare
-    assert found.cliff.before_iops == pytest.approx(shape.spare_pages / 8, rel=0.05)
+    assert found.fresh.value == pytest.approx(shape.spare_pages / 8, rel=0.05)
     assert found.settle().iops.value == pytest.approx(settled, rel=0.03)
 
 

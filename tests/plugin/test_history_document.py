@@ -80,7 +80,7 @@ def test_its_promises_are_a_spec(tmp_path: Path) -> None:
 
     path = tmp_path / "acme.toml"
     path.write_text(PRODUCT + TOML)
-    limits = [each.of_baseline for each in spec.load(path).promises]
+    limits = [each.relation for each in spec.load(path).promises]
     assert [limit.percent for limit in limits if limit] == [95, 110]
 
 

@@ -15,7 +15,7 @@ from support.documents.suite_sources import shipped
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec
-from pytest_ssdqual.qual.spec.claims import Published
+from pytest_ssdqual.qual.spec.claims import Claim, Published
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
 
@@ -117,7 +117,7 @@ def test_a_figure_is_the_one_of_the_data_sheet(row: DocumentRow, collected: tupl
 def published(sheet: spec.Spec, claim: str, parameters: str) -> Published | None:
     geometry, _, workload = parameters.partition("-")
     found = next(each for each in WORKLOADS if str(each) == workload)
-    return sheet.published(claim, Geometry.parse(geometry), found)
+    return sheet.published(Claim(claim), Geometry.parse(geometry), found)
 
 
 def matching(collected: tuple[str, ...], function: str, glob: str) -> list[str]:
@@ -142,7 +142,7 @@ FIRST_OF_SERIES = {str(each): each.workloads[0] for each in EVERYTHING if isinst
 def test_a_statement_has_a_limit_or_is_shown_only(row: DocumentRow, collected: tuple[str, ...]) -> None:
     sheets = [spec.default(), *map(spec.load, SHEETS[row.ids[0][0]])]
     limits = [
-        sheet.limit(claim, geometry, workload) or sheet.relation(claim, geometry, workload)
+        sheet.limit(Claim(claim), geometry, workload) or sheet.relation(Claim(claim), geometry, workload)
         for function, glob in row.tests
         for claim, _ in FUNCTIONS[function].judged
         for geometry, workload in map(_place, matching(collected, function, glob or "*"))

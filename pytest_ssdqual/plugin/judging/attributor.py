@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
-from pytest_ssdqual.qual.measured.references import PredictedRun
 from pytest_ssdqual.qual.measured.run import Measured, Run
-from pytest_ssdqual.qual.measured.sweep import Sweep
+from pytest_ssdqual.qual.measured.sweep import PredictedRun, Sweep
 from pytest_ssdqual.qual.raid import member_curve, prediction
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.law import Striping
@@ -19,7 +18,7 @@ from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, Claim
 from pytest_ssdqual.qual.stats.estimate import CannotJudge, ConfidenceLevel, Estimate, NotApplicable
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.validity import attribution, latency_attribution, member_latency, shortfall
+from pytest_ssdqual.qual.validity import attribution, latency_attribution, shortfall
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.qual.validity.shortfall import LatencyEvidence, Shortfall
 from pytest_ssdqual.qual.verdict import broken_point
@@ -92,7 +91,10 @@ class Attributor:
         if verdict.claim is Claim.SETTINGS_GAIN:
             # Equal drives under other settings do more: the measurement itself is the proof.
             return Cause(
-                Culprit.MD, 1.0, f"with other settings it does more ({verdict.estimate.basis})", is_proven=True
+                Culprit.MD,
+                f"with other settings it does more ({verdict.estimate.basis})",
+                is_proven=True,
+                confidence=1.0,
             )
         point = broken_point.of_verdict(verdict, judged)
         if point is None:
@@ -228,9 +230,10 @@ def _latency(asked: BrokenLatency, found: PredictedArray) -> LatencyEvidence:
     evidence = LatencyEvidence(asked.measured_ns, asked.limit_ns)
     if asked.claim in OF_KIND:
         is_read = asked.claim is Claim.READ_MEAN_LATENCY
-        return member_latency.of_mean(evidence, found.prediction, found.curves, is_read, partial(_replaced, found))
+        return shortfall.of_mean(evidence, found.prediction, found.curves, is_read, partial(_replaced, found))
     q = QUANTILES.get(asked.claim)
-    if q is not None and q <= member_latency.DEEPEST:
-        return member_latency.of_quantile(evidence, found.prediction, found.curves, q, partial(_replaced, found))
-    rate = member_latency.Rate.of_share(1 - q) if q is not None else member_latency.Rate.of_spells(asked.times_per_hour)
-    return member_latency.of_rare(evidence, found.prediction, found.curves, rate)
+    if q is not None and q <= shortfall.DEEPEST:
+        return shortfall.of_quantile(evidence, found.prediction, found.curves, q, partial(_replaced, found))
+    promised = asked.times_per_hour if q is None else 1 - q
+    rate = shortfall.Rate(promised, is_of_spells=q is None)
+    return shortfall.of_rare(evidence, found.prediction, found.curves, rate)

@@ -1,4 +1,4 @@
-"""Limits of arrays by the chain sheet → drive → array (`qual.spec.chain`).
+"""Limits of arrays by the chain sheet → drive → array (`qual.spec.datasheet`).
 
 Before arrays are built, the bare drives do the I/O of the sheet's figures, their anchors, and that of the arrays. An
 array is held to a percentage of what its drives do by their own curves. A drive that misses an anchor is no measure of
@@ -16,8 +16,8 @@ from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.member_curve import physical_read_fraction
-from pytest_ssdqual.qual.spec.chain import Anchor, ChainedPromise
 from pytest_ssdqual.qual.spec.claims import Claim, Limit
+from pytest_ssdqual.qual.spec.datasheet import Anchor, ChainedPromise
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import CannotJudge
 from pytest_ssdqual.qual.units import Unit, format_value

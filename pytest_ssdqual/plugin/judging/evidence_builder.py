@@ -8,11 +8,9 @@ from dataclasses import field, replace
 from pytest_ssdqual.qual.detect.outliers import of_others
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.lots.lot import LotVerdict
-from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
-from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
-from pytest_ssdqual.qual.measured.references import PredictedRun
+from pytest_ssdqual.qual.measured.judgeable import Judgeable, LeftOutDrive, Subject
 from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.measured.sweep import Curve, SeveralMeasured, Sweep
+from pytest_ssdqual.qual.measured.sweep import Curve, PredictedRun, SeveralMeasured, Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Direction, Published, Scope
 from pytest_ssdqual.qual.spec.protocol_rules import VerdictRule

@@ -14,7 +14,7 @@ from pytest_ssdqual.plugin.stash import RUN, keep_evidence
 from pytest_ssdqual.qual.inspection.record import LONGEST_SELF_TEST_S, SelfTest
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.spec import Spec
-from pytest_ssdqual.qual.stats import wear
+from pytest_ssdqual.qual.stats import drive_counters
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.rig.campaign.campaign import Campaign
@@ -92,7 +92,7 @@ def _endurance(drive: Drive, failures: DriveFailures, spec: Spec) -> str:
     used, percent = before.percentage_used or 0, now.percentage_used or 0
     if before.data_written_bytes is None or written <= 0 or percent < used:
         return ""
-    return wear.endurance(used, percent, written, spec.of(drive.name).endurance_bytes)
+    return drive_counters.endurance(used, percent, written, spec.of(drive.name).endurance_bytes)
 
 
 def self_test_of(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHealth:

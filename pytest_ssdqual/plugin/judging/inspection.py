@@ -14,11 +14,9 @@ from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.inspection import checks
-from pytest_ssdqual.qual.inspection import verdict as inspection
-from pytest_ssdqual.qual.inspection.checks import Answer
+from pytest_ssdqual.qual.inspection.checks import Answer, InspectionVerdict
 from pytest_ssdqual.qual.inspection.limits import InspectionTable
 from pytest_ssdqual.qual.inspection.record import InspectionRecord
-from pytest_ssdqual.qual.inspection.verdict import InspectionVerdict
 from pytest_ssdqual.qual.names import choice
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.report.evidence.evidence import Evidence
@@ -70,8 +68,8 @@ class Inspection:
             own = spec.of(drive.name)
             limits[own.key] = own.inspection
             groups.setdefault(own.key, []).append(record)
-        judged = [inspection.judge(check, records, limits[key]) for key, records in groups.items()]
-        return inspection.InspectionVerdict(check, tuple(drive for verdict in judged for drive in verdict.drives))
+        checked = [drive for key, records in groups.items() for drive in checks.check(check, records, limits[key])]
+        return InspectionVerdict(check, tuple(checked))
 
     def judge(self, check: str) -> InspectionVerdict:
         """Judge one check on all drives, e.g. ``judge("power_on_hours")``; the verdict is true if all conform.

@@ -11,9 +11,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from pytest_ssdqual.qual.measured import left_out
-from pytest_ssdqual.qual.measured.judgeable import Judgeable
-from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
+from pytest_ssdqual.qual.measured.judgeable import Judgeable, LeftOutDrive, describe_left_out
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.sweep import SeveralMeasured, Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -41,7 +39,7 @@ def find(
     reasons = _why(failures, geometry, workload)
     found = missing(_present(judged), drives[: geometry.width], failures, failed_in, reasons)
     if found and isinstance(judged, Sweep):
-        raise InvalidMeasurement(f"{judged.subject} cannot be compared: {left_out.describe(found, geometry.width)}")
+        raise InvalidMeasurement(f"{judged.subject} cannot be compared: {describe_left_out(found, geometry.width)}")
     return found
 
 
@@ -70,7 +68,7 @@ def without(verdict: Verdict, drives: Sequence[LeftOutDrive]) -> Verdict:
     """Return the verdict on the other drives side by side, with the drives that it is without."""
     if not drives:
         return verdict
-    found = verdicts.with_remark(verdict, left_out.describe(drives, verdict.subject.geometry.width))
+    found = verdicts.with_remark(verdict, describe_left_out(drives, verdict.subject.geometry.width))
     unknown = [each.serial for each in drives if not each.failed]
     if verdict.outcome not in (Outcome.PASS, Outcome.BOUNDED) or not (unknown or verdict.claim.scope is Scope.MEMBERS):
         return found

@@ -18,7 +18,7 @@ from pytest_ssdqual.plugin.stash import RUN, keep_evidence
 from pytest_ssdqual.qual.integrity import power_loss
 from pytest_ssdqual.qual.integrity.erasure import NONE, DiscardedTarget, ErasedDrive
 from pytest_ssdqual.qual.integrity.read_back import ReadBack
-from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
+from pytest_ssdqual.qual.measured.judgeable import LeftOutDrive
 from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.report.evidence import health

@@ -18,25 +18,23 @@ from pytest_ssdqual.plugin.plan import applicability, marks, needs
 from pytest_ssdqual.plugin.plan.needs import SubjectOfTest
 from pytest_ssdqual.plugin.stash import RUN, keep_evidence
 from pytest_ssdqual.qual.explore.search import WorkloadSearch
-from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
-from pytest_ssdqual.qual.measured.left_out import LeftOutDrive, describe
-from pytest_ssdqual.qual.measured.references import PredictedRun
+from pytest_ssdqual.qual.measured.judgeable import Judgeable, LeftOutDrive, Subject, describe_left_out
 from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.measured.sweep import Sweep
+from pytest_ssdqual.qual.measured.sweep import PredictedRun, Sweep
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec as specs
 from pytest_ssdqual.qual.spec.claims import OF_ARRAYS, OF_GROWTH, Claim, Direction, Limit, Scope
 from pytest_ssdqual.qual.spec.promises import Relation
 from pytest_ssdqual.qual.spec.spec import Spec
-from pytest_ssdqual.qual.stats import wear
+from pytest_ssdqual.qual.stats.drive_counters import unknown
 from pytest_ssdqual.qual.stats.estimate import CannotJudge, Estimate, NotApplicable, TooFew, ratio
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict import ratio as comparison
 from pytest_ssdqual.qual.verdict import verdict as verdicts
-from pytest_ssdqual.qual.verdict.verdict import BaselineLimit, BaselineReference, Outcome, Verdict
+from pytest_ssdqual.qual.verdict.verdict import BaselineReference, Outcome, Verdict
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.compare.baseline import Baseline, Missing
 from pytest_ssdqual.report.evidence.evidence import Evidence
@@ -127,7 +125,7 @@ class Sla:
         lost = self.left_out(judged)
         if wanted.scope is Scope.MEMBERS and len(judged.members()) < 2:
             if lost:
-                why = describe(lost, judged.subject.geometry.width)
+                why = describe_left_out(lost, judged.subject.geometry.width)
                 raise InvalidMeasurement(f"{wanted.label} of {judged.subject} cannot be judged: {why}")
             target = judged.subject.geometry
             applicability.skip(
@@ -159,8 +157,8 @@ class Sla:
             raise pytest.UsageError(why)
         if claim in OF_ARRAYS and judged.subject.geometry.is_side_by_side:
             applicability.skip(f"{claim.label}: needs an array; {judged.subject.geometry} has no members")
-        if claim is Claim.WRITE_AMPLIFICATION and isinstance(judged, Measured) and (unknown := wear.unknown(judged)):
-            pytest.skip(f"{claim.label} of {judged.subject}: {unknown}")
+        if claim is Claim.WRITE_AMPLIFICATION and isinstance(judged, Measured) and (why := unknown(judged)):
+            pytest.skip(f"{claim.label} of {judged.subject}: {why}")
         if claim.scope is Scope.PREDICTED and isinstance(judged, Measured):
             if no_law := self.spec.no_law(claim, (judged.geometry,), judged.workload):
                 pytest.skip(f"{claim.label}: {no_law}")
@@ -233,7 +231,6 @@ class Sla:
         place = subject.geometry, subject.workload
         limit = self.spec.limit(claim, *place)
         relation = self.spec.relation(claim, *place)
-        of_baseline = self.spec.of_baseline(claim, *place)
         why = ""
         try:
             if limit is not None:
@@ -242,10 +239,10 @@ class Sla:
                 found = self._by_limit(claim, judged, chained.limit)
                 found = tuple(verdicts.with_remark(verdict, chained.reference) for verdict in found)
                 return tuple(_in_doubt(verdict, chained.doubt) for verdict in found)
+            if relation is not None and relation.reference:
+                return self._by_relation(claim, judged, relation, relation.reference)
             if relation is not None:
-                return self._by_relation(claim, judged, relation)
-            if of_baseline is not None:
-                return self._by_baseline(claim, judged, of_baseline)
+                return self._by_baseline(claim, judged, relation)
         except Missing as error:
             why = str(error)
         except CannotJudge as error:
@@ -283,7 +280,7 @@ class Sla:
         """Raise ``InvalidMeasurement`` if the drives with a limit were left out; skip the test if there is none."""
         subject = judged.subject
         if lost := [each for each in self.left_out(judged) if limit.of(each.serial)]:
-            why = describe(lost, subject.geometry.width)
+            why = describe_left_out(lost, subject.geometry.width)
             raise InvalidMeasurement(
                 f"{claim.label} of {subject} cannot be judged: {why}, and the others have no limit"
             )
@@ -304,20 +301,20 @@ class Sla:
                 pytest.skip(repr(verdict))
             raise Inconclusive(repr(verdict))
 
-    def _by_relation(self, claim: Claim, judged: Judgeable, relation: Relation) -> tuple[Verdict, ...]:
+    def _by_relation(self, claim: Claim, judged: Judgeable, relation: Relation, other: Workload) -> tuple[Verdict, ...]:
         """Judge in per cent of another workload; each drive is compared with itself."""
-        reference = self.measure(judged.subject.geometry, relation.reference)
+        reference = self.measure(judged.subject.geometry, other)
 
         def ratios(share: float) -> list[Ratio]:
             own, others = (self.builder.estimates(claim, each, share) for each in (judged, reference))
             of_drive = {subject.drive: other for subject, other in others}
             if missing := [subject.drive for subject, _ in own if subject.drive not in of_drive]:
-                raise NotApplicable(f"{relation.reference} was not measured on drive {missing[0]}")
-            return [(subject, relation.reference, ratio(found, of_drive[subject.drive])) for subject, found in own]
+                raise NotApplicable(f"{other} was not measured on drive {missing[0]}")
+            return [(subject, other, ratio(found, of_drive[subject.drive])) for subject, found in own]
 
         return self._by_ratios(claim, ratios, relation)
 
-    def _by_baseline(self, claim: Claim, judged: Judgeable, promise: BaselineLimit) -> tuple[Verdict, ...]:
+    def _by_baseline(self, claim: Claim, judged: Judgeable, promise: Relation) -> tuple[Verdict, ...]:
         """Judge in per cent of the baseline: each drive against itself, or against the median drive of other drives."""
         baseline, builder = self.baseline, self.builder
         if baseline is None:
@@ -336,20 +333,22 @@ class Sla:
         return self._by_ratios(claim, ratios, promise)
 
     def _by_ratios(
-        self, claim: Claim, ratios: Callable[[float], list[Ratio]], promise: Relation | BaselineLimit
+        self, claim: Claim, ratios: Callable[[float], list[Ratio]], promise: Relation
     ) -> tuple[Verdict, ...]:
         """Judge each drive by its ratio to a reference; ``ratios`` returns those of all with a share of the error."""
         limit = Limit(promise.direction, promise.percent, Unit.PERCENT, f"{promise.source}: {promise}")
         margin = self.builder.rule.indifference_percent
 
-        def of_drive(index: int, *about: *Ratio) -> Verdict:
+        def of_drive(index: int, found: Ratio) -> Verdict:
+            subject, reference, estimate = found
+
             def again(share: float) -> Estimate:
                 return ratios(share)[index][2]
 
-            alone = verdicts.judge_relation(claim, *about, limit, margin)
+            alone = verdicts.judge(claim, subject, estimate, limit, margin, reference)
             return replace(verdicts.in_family(alone, again, self.builder.family), again=again)
 
-        return tuple(of_drive(index, *each) for index, each in enumerate(ratios(1.0)))
+        return tuple(of_drive(index, each) for index, each in enumerate(ratios(1.0)))
 
     def _observe(self, claim: Claim, judged: Judgeable, why: str, *, has_limit: bool = False) -> NoReturn:
         """Record the figure, and skip the test with the figure and the reason.
@@ -362,7 +361,7 @@ class Sla:
             pytest.skip(f"{why}, and the figure cannot be measured: {error}")
         except CannotJudge as error:
             raise InvalidMeasurement(f"{claim.label} of {judged.subject} cannot be judged: {error}") from error
-        if lost := describe(self.left_out(judged), judged.subject.geometry.width):
+        if lost := describe_left_out(self.left_out(judged), judged.subject.geometry.width):
             why = f"{why}; {lost}"
         self.keep(replace(self.builder.of_estimates(claim, judged, found), is_unjudged=has_limit))
         subject, estimate = worst(claim, found)

@@ -2,7 +2,7 @@
 
 A figure becomes the array, the workload and the claim of one test. A kind of figure that data sheets usually have and
 this one lacks becomes a skipped test whose reason says so: the report lists what the sheet leaves open. With
-``ssd_figures(chained=True)`` the figures are only those on which limits of arrays rest (`qual.spec.chain`).
+``ssd_figures(chained=True)`` the figures are only those on which limits of arrays rest (`qual.spec.datasheet`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from itertools import chain
 import pytest
 
 from pytest_ssdqual.plugin.plan.marks import ABSENT, ArrayRequest, ImpossibleArray, geometries
-from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.spec import sheet_coverage
+from pytest_ssdqual.qual.raid.geometry import ONE_DRIVE, Geometry, RaidLevel
+from pytest_ssdqual.qual.spec import datasheet
 from pytest_ssdqual.qual.spec.claims import Claim, Scope
-from pytest_ssdqual.qual.spec.datasheet import ONE_DRIVE
 from pytest_ssdqual.qual.spec.spec import DEFAULT, Spec
 from pytest_ssdqual.qual.workload.workload import Workload
 
@@ -94,7 +93,7 @@ def _absent(spec: Spec, scope: Scope) -> Iterator[tuple[object, str]]:
     """Yield a skipped set of parameters for each usual kind of figure that the sheet lacks."""
     without = f"{spec.name} publishes no" if spec.key != DEFAULT else f"{NO_SHEET}; there is no"
     if scope is Scope.RUN:
-        for kind in sheet_coverage.missing(spec.figures):
+        for kind in datasheet.missing_kinds(spec.figures):
             yield _skipped(f"{without} {kind.label} of one drive", kind.claim), f"drive-{kind.name}"
     elif not any(claim.scope is scope for figure in spec.figures for claim in figure.quantities):
         yield _skipped(f"{without} figure from the purged state on", Claim.SETTLED_IOPS), "drive-from_purged_state"

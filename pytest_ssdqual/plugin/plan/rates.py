@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_ssdqual.qual.raid.geometry import Geometry, expected_iops
+from pytest_ssdqual.qual.raid.geometry import ONE_DRIVE, Geometry, expected_iops
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.spec.datasheet import ONE_DRIVE
 from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.units import parse_size
@@ -31,7 +30,7 @@ def nearest(spec: Spec, geometry: Geometry, workload: Workload) -> float | None:
     """
     if not workload.is_random or geometry.rebuilding:
         return None
-    array = ONE_DRIVE if geometry.is_side_by_side else geometry
+    array = geometry.target
     size = parse_size(workload.bs) if "/" not in workload.bs and ":" not in workload.bs else 0
     depth = workload.depth_per_member(array.width)
     reads = _of_one_drive(spec, "randread", size, depth, READ_S)

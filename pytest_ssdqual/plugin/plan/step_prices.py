@@ -408,7 +408,7 @@ class Prices:
 
 def _copies(geometry: Geometry, workload: Workload) -> float:
     """Return bytes written to members for each byte that the host writes."""
-    return costs(geometry).writes if workload.is_random else geometry.width / geometry.data_drives
+    return float(costs(geometry).writes_for_write) if workload.is_random else geometry.width / geometry.data_drives
 
 
 def _targets(geometry: Geometry) -> int:

@@ -49,16 +49,17 @@ class ClaimPlace:
         """
         if spec.no_law(self.claim, self.geometries, self.workload):
             return False
-        if spec.limit(*self.place) or spec.relation(*self.place):
+        if spec.limit(*self.place):
             return True
-        if has_members and not self.is_cell and spec.chained(*self.place):
-            return True
-        return has_baseline and spec.of_baseline(*self.place) is not None
+        if relation := spec.relation(*self.place):
+            return has_baseline or relation.reference is not None
+        return has_members and not self.is_cell and spec.chained(*self.place) is not None
 
     def why(self, spec: Spec) -> str:
         """Return why there is no limit."""
         no_law = spec.no_law(self.claim, self.geometries, self.workload)
-        cure = NO_BASELINE if spec.of_baseline(*self.place) else ""
+        relation = spec.relation(*self.place)
+        cure = NO_BASELINE if relation and not relation.reference else ""
         if spec.chained(*self.place) and not self.is_cell:
             cure = NO_MEMBERS
         return no_law or f"{spec.why_no_limit(*self.place)}{cure}"

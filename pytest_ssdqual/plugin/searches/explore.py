@@ -22,8 +22,15 @@ from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.qual.explore import dimensions
 from pytest_ssdqual.qual.explore import search as searches
 from pytest_ssdqual.qual.explore.dimensions import Budget, Space
-from pytest_ssdqual.qual.explore.search import Probed, ProbedFigures, Suspect, WorkloadSearch
-from pytest_ssdqual.qual.explore.search_record import ProbeRecord, SearchRecord, SuspectRecord
+from pytest_ssdqual.qual.explore.search import (
+    Probed,
+    ProbedFigures,
+    ProbeRecord,
+    SearchRecord,
+    Suspect,
+    SuspectRecord,
+    WorkloadSearch,
+)
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import shallow

@@ -22,9 +22,8 @@ from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.stash import RUN
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.integrity import reference_model
-from pytest_ssdqual.qual.integrity.array_state import Abilities, ArrayLife
-from pytest_ssdqual.qual.integrity.result import Survival
-from pytest_ssdqual.qual.integrity.shrink import shorten
+from pytest_ssdqual.qual.integrity.array_state import Abilities, ArrayLife, shorten
+from pytest_ssdqual.qual.integrity.reference_model import Survival
 from pytest_ssdqual.qual.integrity.stamp import HISTORIES
 from pytest_ssdqual.qual.integrity.steps import (
     BITMAPS,

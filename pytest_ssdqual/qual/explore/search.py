@@ -9,7 +9,7 @@ whatever the number of probes; a few suspects may be tried, and share the error 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -233,3 +233,54 @@ def _about(suspect: Suspect, space: Space) -> str:
         return f"{found} and passed when measured anew: one probe among many, which proves nothing"
     why = suspect.trouble or ("it was not measured anew" if suspect.verdict is None else repr(suspect.verdict))
     return f"{found}, and its second measurement does not decide: {why}"
+
+
+@frozen
+class ProbeRecord:
+    """One probe."""
+
+    #: Id of the workload.
+    workload: str
+    look: ProbedFigures
+    seconds: float
+    #: The worst verdict as a sentence; empty if nothing was judged.
+    verdict: str
+    trouble: tuple[str, ...]
+    #: Promises that a short probe cannot judge.
+    unseen: tuple[str, ...]
+
+
+@frozen
+class SuspectRecord:
+    """A workload whose probe looked broken, and its second measurement."""
+
+    workload: str
+    claim: str
+    #: Serial number; empty for an array.
+    drive: str
+    is_simplest: bool
+    confirmed: bool
+    cleared: bool
+    verdict: str
+    #: Name in the run folder; empty without one.
+    job_file: str
+
+
+@frozen
+class SearchRecord:
+    """``searched``: a search that has ended."""
+
+    geometry: Geometry
+    #: Id of the workload that it began with.
+    plain: str
+    #: Names of the dimensions and their values.
+    space: Mapping[str, tuple[object, ...]]
+    seed: str
+    #: Ids of earlier findings.
+    began_with: tuple[str, ...]
+    seconds: float
+    budget_s: float
+    confirming_s: float
+    probed: tuple[ProbeRecord, ...]
+    suspects: tuple[SuspectRecord, ...]
+    sentence: str

@@ -17,6 +17,7 @@ from statistics import median
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.integrity.stamp import CELL_BYTES, Stamp, filled
 from pytest_ssdqual.qual.measured.interval import Interval
+from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.units import Unit, format_capacity, format_value
 
@@ -182,7 +183,7 @@ class ReadBack:
     def __repr__(self) -> str:
         about = f"data of {self.geometry}"
         right = [drive for drive in self.drives if not (drive.findings or drive.wrong)]
-        returned = f"{_several(right)} returned all {_capacities(right)} as written" if right else ""
+        returned = f"{counted(len(right), 'drive')} returned all {_capacities(right)} as written" if right else ""
         faulty = [drive for drive in self.drives if drive.findings]
         if not faulty:
             return f"{about}: {returned or 'undecided'}"
@@ -192,11 +193,7 @@ class ReadBack:
         doubts = [f"nothing is decided about {drive.serial}: {drive.doubt}" for drive in self.drives if drive.doubt]
         others = "; ".join(filter(None, (*doubts[:MOST_DESCRIBED], returned)))
         of_others = f" ({others})" if others else ""
-        return f"{about}: {_several(faulty)} with findings: {'; '.join(clauses)}{of_others}"
-
-
-def _several(drives: Sequence[DriveReadBack]) -> str:
-    return "1 drive" if len(drives) == 1 else f"{len(drives)} drives"
+        return f"{about}: {counted(len(faulty), 'drive')} with findings: {'; '.join(clauses)}{of_others}"
 
 
 def _capacities(drives: Sequence[DriveReadBack]) -> str:

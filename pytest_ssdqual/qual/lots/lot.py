@@ -17,8 +17,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from pytest_ssdqual.qual.lots import sampling_plan
 from pytest_ssdqual.qual.lots.sampling_plan import CONSUMERS_RISK, ByAttributes, ByVariables, Plan
-from pytest_ssdqual.qual.measured.judgeable import Subject
-from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
+from pytest_ssdqual.qual.measured.judgeable import LeftOutDrive, Subject
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.spec.toml import Percentage, Strict

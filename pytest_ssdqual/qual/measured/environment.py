@@ -41,6 +41,11 @@ class Traffic:
     def total_bytes(self) -> int:
         return self.read_bytes + self.write_bytes
 
+    @property
+    def directions(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """I/Os and bytes of reads, and of writes."""
+        return (self.reads, self.read_bytes), (self.writes, self.write_bytes)
+
     def combined(self, combine: Callable[[int, int], int], other: Traffic) -> Traffic:
         """Combine each number with that of ``other``."""
         return Traffic(*map(combine, astuple(self), astuple(other)))

@@ -139,7 +139,6 @@ def merged(part: Sequence[Interval]) -> Interval:
     """Merge consecutive intervals into one; of their rates only the lowest and the highest remain."""
     # fio's first and last reports may cover a few milliseconds, whose rate is meaningless.
     whole = [each for each in part if each.seconds >= SHORTEST_RATE_S] or part
-    rates = [each.bytes_per_s for each in whole]
     return Interval(
         start_s=part[0].start_s,
         seconds=sum(map(SECONDS, part)),
@@ -149,8 +148,8 @@ def merged(part: Sequence[Interval]) -> Interval:
         write_bytes=sum(map(WRITE_BYTES, part)),
         read_latency=LatencyHistogram.merged(map(READ_LATENCY, part)),
         write_latency=LatencyHistogram.merged(map(WRITE_LATENCY, part)),
-        slowest=min([rate if each.slowest is None else each.slowest for each, rate in zip(whole, rates, strict=True)]),
-        fastest=max([rate if each.fastest is None else each.fastest for each, rate in zip(whole, rates, strict=True)]),
+        slowest=min(each.slowest_bytes_per_s for each in whole),
+        fastest=max(each.fastest_bytes_per_s for each in whole),
     )
 
 

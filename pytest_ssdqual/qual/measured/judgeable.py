@@ -1,20 +1,20 @@
-"""The protocol of everything that a claim can be judged on, and the subject of a verdict.
+"""The base of everything that a claim can be judged on, the subject of a verdict, and drives that it is without.
 
-`Measured`, `Sweep`, `Curve`, `Saturation` and `Rebuild` implement `Judgeable`. The estimators, the evidence and the
-baseline use only the protocol; a claim's scope names the kind that it is judged on.
+`Measured`, `PredictedRun`, `Sweep`, `Curve`, `Saturation` and `Rebuild` are `Judgeable`. The estimators, the evidence
+and the baseline use nothing else of them; a claim's scope names the kind that it is judged on.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar, runtime_checkable
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, Protocol, Self, TypeVar
 
 from pytest_ssdqual.qual.frozen import frozen
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Scope
 from pytest_ssdqual.qual.workload.workload import Workload
-
-if TYPE_CHECKING:
-    from typing import Self
 
 
 @frozen
@@ -45,39 +45,40 @@ class Subject:
         return self.workloads[0]
 
 
-@runtime_checkable
-class Judgeable(Protocol):
+class Judgeable(ABC):
     """A measurement, or several that are judged together."""
+
+    __slots__ = ()
 
     #: Scope of the claims that are judged on it; of drives side by side also ``Scope.MEMBERS``.
     kind: ClassVar[Scope]
 
     @property
+    @abstractmethod
     def subject(self) -> Subject:
         """All its arrays and workloads; of a rebuild the load during it."""
-        ...
 
     @property
     def drive(self) -> str:
         """Serial number, if it is of one drive that is judged alone; else ""."""
-        ...
+        return ""
 
     @property
     def has_stopping_rule(self) -> bool:
         """Return whether it lasted until its claims were decided; False if the protocol fixes its length."""
-        ...
+        return False
 
     def members(self) -> tuple[Self, ...]:
         """Return the same of each drive side by side; only itself if there is nothing to divide."""
-        ...
+        return (self,)
 
+    @abstractmethod
     def raw_files(self) -> tuple[str, ...]:
         """Return the names of fio's outputs in the run folder, each once."""
-        ...
 
     def counterpart(self, find: Find) -> Self:
         """Return the same measurement of another run, in which ``find`` finds each process's result."""
-        ...
+        return find(self)
 
 
 J = TypeVar("J", bound=Judgeable)
@@ -92,3 +93,31 @@ class Find(Protocol):
 def _span(items: tuple[object, ...]) -> str:
     """Return the only item, or the first and the last of many: the sentence has to stay short."""
     return str(items[0]) if len(items) == 1 else f"{items[0]}…{items[-1]}"
+
+
+#: Drives named in a sentence.
+MOST_NAMED = 5
+
+
+@frozen
+class LeftOutDrive:
+    """A drive that was to be measured and has no figure."""
+
+    serial: str
+    #: Index among the drives of the run, in the order in which they were given.
+    place: int
+    #: A clause without a subject: ``failed in test_iops.py::test_iops``.
+    why: str
+    #: True if it failed under the load, which is a verdict of its own; False if nothing is known about it.
+    failed: bool
+
+    def __str__(self) -> str:
+        return f"{self.serial} ({self.why})"
+
+
+def describe_left_out(drives: Sequence[LeftOutDrive], of: int) -> str:
+    """Return a clause that names the drives that are left out of ``of``; empty if there are none."""
+    if not drives:
+        return ""
+    is_or_are = "is" if len(drives) == 1 else "are"
+    return f"{len(drives)} of {of} drives {is_or_are} left out: {named(drives, MOST_NAMED)}"

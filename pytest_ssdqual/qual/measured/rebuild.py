@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.measured.judgeable import Find, Subject
+from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Scope
@@ -35,7 +35,7 @@ class Intact:
 
 
 @frozen
-class Rebuild:
+class Rebuild(Judgeable):
     """One rebuild: members failed, removed and added again; ``geometry`` is the rebuilding one
     (``raid5x4-1rebuilding``).
     """
@@ -55,8 +55,6 @@ class Rebuild:
     resolution_s: float = 1.0
 
     kind: ClassVar[Scope] = Scope.REBUILD
-    drive: ClassVar[str] = ""
-    has_stopping_rule: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.seconds <= 0 or self.resolution_s < 0 or self.bytes_per_member < 0 or self.mismatches < 0:
@@ -66,14 +64,8 @@ class Rebuild:
     def subject(self) -> Subject:
         return Subject((self.geometry,), (self.foreground.workload,))
 
-    def members(self) -> tuple[Rebuild, ...]:
-        return (self,)
-
     def raw_files(self) -> tuple[str, ...]:
         return self.foreground.raw_files()
-
-    def counterpart(self, find: Find) -> Rebuild:
-        return find(self)
 
     def summary(self) -> dict[str, Any]:
         """Return the journal record, in base units."""

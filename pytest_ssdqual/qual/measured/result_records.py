@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.measured.run import RunRecord, RunsRecord
-from pytest_ssdqual.qual.measured.visited import Visited
+from pytest_ssdqual.qual.measured.run import RunRecord, RunsRecord, Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.workload.rounds import Rounds

@@ -15,12 +15,72 @@ from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import ProcessEnvironment
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.interval import Interval, Spell, inside, merged
-from pytest_ssdqual.qual.measured.judgeable import Find, Subject
-from pytest_ssdqual.qual.measured.visited import Visited
+from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Scope
 from pytest_ssdqual.qual.units import Unit, format_latency, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
+
+
+@frozen
+class Exposure:
+    """The slowest I/Os of all spells of a run's drives under one load: rare stalls belong to drives.
+
+    A stall of one drive is one of each array that it is a member of, so a target of n drives has n
+    times the rate of one (superposition). A stall of md or the host is one of each array, whatever
+    its width, so an array is credited with no more time than arrays were observed.
+    """
+
+    #: Time under load of all drives together, seconds; an array of n counts n times.
+    drive_s: float
+    #: Time under load of all arrays together, seconds.
+    array_s: float
+    #: Number of spells.
+    spells: int
+    #: The largest maxima of spells, as multiples of the median of their own point, falling.
+    times_median: tuple[float, ...] = ()
+    #: The largest maxima of spells in nanoseconds, falling.
+    slowest_ns: tuple[int, ...] = ()
+
+
+@frozen
+class Visited:
+    """What the confidence intervals of a point need besides its cells.
+
+    Scatters are standard deviations as shares of the point's mean.
+    """
+
+    #: Cells of this point in each visit that counts, in the order of its runs.
+    cells: tuple[int, ...]
+    #: Cells at the last look that is planned.
+    of: int
+    #: Two-sided confidence of intervals now, so that all planned looks hold together.
+    level: float
+    #: Scatter of the mean of a visit, pooled over the points of the mix, and its degrees of freedom.
+    between: float
+    between_degrees: float
+    #: Scatter of a cell within its visit, pooled likewise.
+    within: float
+    within_degrees: float
+    #: How far the long-run mean may be below and above for reasons that scatter does not show: a
+    #: drift that the points of a mix share, cells that depend on what was written before them, and
+    #: first seconds that differ; shares of the mean, both at least 0.
+    below: float = 0.0
+    above: float = 0.0
+    #: Slowest I/Os of the drives in all points of the same queue depth; None if there are none.
+    exposure: Exposure | None = None
+    #: Why a first visit is left out; empty if none is.
+    left_out: str = ""
+
+    @property
+    def visits(self) -> int:
+        return len(self.cells)
+
+    @property
+    def is_last(self) -> bool:
+        """Return whether no further look is planned."""
+        return sum(self.cells) >= self.of
+
 
 #: Length of a spell and the fewest spells of a window; shorter windows have shorter spells, down to fio's shortest
 #: reporting interval. Long enough for the I/Os of one stall to be in one spell, short enough for most spells to be
@@ -130,8 +190,7 @@ class Run:
     @property
     def asked_iops(self) -> float:
         """I/Os per second that all targets together were asked for; 0 without a rate."""
-        width = self.geometry.width
-        return width * self.workload.asked_iops(1) if self.geometry.is_side_by_side else self.workload.asked_iops(width)
+        return self.geometry.targets * self.workload.asked_iops(self.geometry.target.width)
 
     @property
     def cpu_busy(self) -> float | None:
@@ -323,7 +382,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Measured:
+class Measured(Judgeable):
     """One or more runs of the same workload on the same array, judged together: their rounds are pooled."""
 
     runs: tuple[Run, ...]
@@ -386,9 +445,6 @@ class Measured:
 
     def raw_files(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(run.raw for run in self.runs))
-
-    def counterpart(self, find: Find) -> Measured:
-        return find(self)
 
     def round_iops(self) -> tuple[float, ...]:
         return self.round_rates(lambda interval: interval.ios)

@@ -12,7 +12,7 @@ from typing import ClassVar
 from pytest_ssdqual.qual.detect.change_point import SHORTEST_AFTER, SHORTEST_BEFORE, Fall, first_fall
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.interval import JITTER_S, Interval
-from pytest_ssdqual.qual.measured.judgeable import Find, Subject
+from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Scope
@@ -46,9 +46,6 @@ class Cliff:
     capacities: float
     low_capacities: float
     high_capacities: float
-    #: Medians of all samples before, and of all after.
-    before_iops: float
-    after_iops: float
 
 
 @frozen
@@ -62,7 +59,7 @@ class Settled:
 
 
 @frozen
-class Saturation:
+class Saturation(Judgeable):
     """One workload on a purged drive or array, from its first I/O; ``run.rounds`` is the number of its points."""
 
     run: Run
@@ -73,7 +70,6 @@ class Saturation:
     gate_capacities: float = 1.0
 
     kind: ClassVar[Scope] = Scope.SATURATION
-    has_stopping_rule: ClassVar[bool] = False
 
     @property
     def subject(self) -> Subject:
@@ -130,15 +126,12 @@ class Saturation:
         cut = _cut(points, self.rule)
         if cut is None:
             return None
-        before, after = points[:cut], points[cut:]
-        last, first = before[-1], after[0]
+        earlier, last, first = points[cut - 2 : cut + 1]
         return Cliff(
             seconds=last.seconds,
             capacities=last.bytes_written / self.capacity_bytes,
-            low_capacities=before[-2].bytes_written / self.capacity_bytes,
+            low_capacities=earlier.bytes_written / self.capacity_bytes,
             high_capacities=first.bytes_written / self.capacity_bytes,
-            before_iops=median(each.iops for each in before),
-            after_iops=median(each.iops for each in after),
         )
 
     def cliff_after(self) -> Estimate:
@@ -243,9 +236,6 @@ class Saturation:
 
     def raw_files(self) -> tuple[str, ...]:
         return (self.run.raw,)
-
-    def counterpart(self, find: Find) -> Saturation:
-        return find(self)
 
 
 def _moved(values: Sequence[float], state: steady_state.SteadyState) -> bool:

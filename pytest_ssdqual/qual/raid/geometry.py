@@ -1,17 +1,22 @@
-"""Geometry of an array: level, members, capacity, and what one host I/O costs the members."""
+"""Geometry of an array: level, members, capacity, and what one host I/O costs the members.
+
+Costs of parity are those of a small host I/O in one stripe, with all members or some missing. There members are
+numbers; ``parity`` holds those with the stripe's parity (P, or P and Q), ``missing`` those that failed. The algorithm
+is Linux md's, drivers/md/raid5.c. Counted at the members of arrays of 3 to 7 drives (/proc/diskstats, Linux 6.1), reads
+and writes were within 3 % of it in every case below.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import cache
 
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.raid import cost_model
 from pytest_ssdqual.qual.records import AsText
 from pytest_ssdqual.qual.units import format_size, parse_size
 
@@ -185,6 +190,16 @@ class Geometry(AsText):
         return self.level is RaidLevel.DRIVE
 
     @property
+    def target(self) -> Geometry:
+        """What one target of fio's jobs is: the array, or each of the drives side by side."""
+        return ONE_DRIVE if self.is_side_by_side else self
+
+    @property
+    def targets(self) -> int:
+        """Number of targets."""
+        return self.width if self.is_side_by_side else 1
+
+    @property
     def data_drives(self) -> int:
         """Members' worth of capacity that the host can use."""
         facts = FACTS[self.level]
@@ -195,17 +210,13 @@ class Geometry(AsText):
         return FACTS[self.level].parity > 0
 
 
-@frozen
-class SmallWrite:
-    """Member I/Os caused by one random host write that is aligned and no larger than a chunk; a mean if degraded."""
-
-    reads: float
-    writes: float
+#: The geometry of one drive, alone or as each of several side by side.
+ONE_DRIVE = Geometry(RaidLevel.DRIVE, 1)
 
 
 @frozen
 class MemberLoad:
-    """I/Os of one member per small random host I/O, on average over the whole array."""
+    """I/Os of one member, or of all together, per small random host I/O, on average over the whole array."""
 
     #: Member reads per host read.
     reads_for_read: Fraction
@@ -223,8 +234,9 @@ class MemberLoad:
 def loads(geometry: Geometry) -> tuple[MemberLoad, ...]:
     """Load of every present member. ValueError for an array that is rebuilding: there is no cost model then.
 
-    The last members are the missing ones. With parity, by ``cost_model``, averaged over all places of the parity (it
-    rotates; in RAID 6, Q is the member after P) and all addresses, with p = 1 or 2 parity and k missing:
+    The last members are the missing ones. With parity, by ``read_for_read`` and ``read_for_write``, averaged over all
+    places of the parity (it rotates; in RAID 6, Q is the member after P) and all addresses, with p = 1 or 2 parity and
+    k missing:
 
       ============ ===========================================================================================
       host read    (k + 1)(N - k)/N member reads, evenly: (k + 1)/N of each member
@@ -256,8 +268,8 @@ def _parity_loads(width: int, parity: int, missing: int) -> tuple[MemberLoad, ..
     for first in range(width):
         parity_members = frozenset((first + number) % width for number in range(parity))
         for target in set(range(width)) - parity_members:
-            read.update(cost_model.read_for_read(target, width, gone))
-            modify.update(cost_model.read_for_write(target, width, parity_members, gone))
+            read.update(read_for_read(target, width, gone))
+            modify.update(read_for_write(target, width, parity_members, gone))
             write.update((parity_members | {target}) - gone)
     ios = width * (width - parity)
     return tuple(
@@ -267,11 +279,11 @@ def _parity_loads(width: int, parity: int, missing: int) -> tuple[MemberLoad, ..
 
 
 @cache
-def costs(geometry: Geometry) -> SmallWrite:
-    """Member I/Os of one small random host write.
+def costs(geometry: Geometry) -> MemberLoad:
+    """Load of all present members together.
 
-    Mirrors write every copy. With parity, ``cost_model.read_for_write`` gives the reads; then data and parity are
-    written. With all members:
+    A read costs one unless parity replaces a missing member. Mirrors write every copy. With parity, ``read_for_write``
+    gives the reads; then data and parity are written. With all members:
 
       ====== ======================= =====================================
       RAID 5 N=3: 1+2                N>=4: 2+2 (a tie at 4)
@@ -283,19 +295,12 @@ def costs(geometry: Geometry) -> SmallWrite:
     cost nothing, so sequential and clustered writes are cheaper. For a rebuilding array: the cost where it is not
     rebuilt yet.
     """
-    if geometry.rebuilding:
-        geometry = replace(geometry, rebuilding=False)
-    of_members = loads(geometry)
-    return SmallWrite(
-        reads=_total(each.reads_for_write for each in of_members),
-        writes=_total(each.writes_for_write for each in of_members),
+    of_members = loads(replace(geometry, rebuilding=False))
+    return MemberLoad(
+        Fraction(sum(each.reads_for_read for each in of_members)),
+        Fraction(sum(each.reads_for_write for each in of_members)),
+        Fraction(sum(each.writes_for_write for each in of_members)),
     )
-
-
-@cache
-def read_cost(geometry: Geometry) -> float:
-    """Member reads per small random host read: 1 unless parity replaces a missing member."""
-    return _total(each.reads_for_read for each in loads(geometry))
 
 
 def expected_iops(geometry: Geometry, read_fraction: float, read_iops: float, write_iops: float) -> float:
@@ -336,5 +341,30 @@ def depth_share(geometry: Geometry, qd_per_drive: int) -> float:
     return outstanding / (outstanding + geometry.width - geometry.missing - 1)
 
 
-def _total(parts: Iterable[Fraction]) -> float:
-    return float(sum(parts, Fraction(0)))
+def read_for_read(target: int, width: int, missing: AbstractSet[int]) -> AbstractSet[int]:
+    """Members read for a host read of ``target``.
+
+    A missing block is computed, and ``need_this_block()`` then reads every other block of the stripe: N - 1 with one
+    missing, in RAID 6 too, where N - 2 would suffice.
+    """
+    return frozenset(range(width)) - missing if target in missing else frozenset((target,))
+
+
+def read_for_write(target: int, width: int, parity: AbstractSet[int], missing: AbstractSet[int]) -> AbstractSet[int]:
+    """Members read before a host write of one whole page of ``target``.
+
+    ``handle_stripe_dirtying()`` counts the pages that either way of computing the new parity would have to read:
+
+    * read-modify-write: the old data and the old parity, 1 + parity; * reconstruct-write: the stripe's other data, N -
+    parity - 1;
+
+    and takes the smaller, reconstruct-write on a tie (``rmw_level`` = 1, the default). A page that cannot be read
+    counts 2 N, which excludes that way; if both are excluded, ``handle_stripe_fill()`` reads everything and computes
+    the rest. md does not notice that missing parity need not be computed: it reads the other data as for any
+    reconstruct-write.
+    """
+    modified = parity | {target}
+    others = frozenset(range(width)) - modified
+    if modified & missing:
+        return frozenset(range(width)) - missing if others & missing else others
+    return modified if others & missing or len(modified) < len(others) else others

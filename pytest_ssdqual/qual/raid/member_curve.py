@@ -16,7 +16,7 @@ from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid import law
-from pytest_ssdqual.qual.raid.geometry import Geometry, costs, loads, read_cost
+from pytest_ssdqual.qual.raid.geometry import Geometry, costs, loads
 from pytest_ssdqual.qual.raid.law import Striping
 from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -133,16 +133,16 @@ def _shape(latency: LatencyHistogram, mean_ns: float) -> tuple[float, ...]:
 
 def physical_read_fraction(geometry: Geometry, workload: Workload) -> float:
     """Share of reads among the member I/Os of a workload on an array, 0…1."""
-    read, write = workload.read_fraction, costs(geometry)
-    reads = read * read_cost(geometry) + (1 - read) * write.reads
-    return reads / (reads + (1 - read) * write.writes)
+    read, cost = workload.read_fraction, costs(geometry)
+    reads = read * cost.reads_for_read + (1 - read) * cost.reads_for_write
+    return reads / (reads + (1 - read) * cost.writes_for_write)
 
 
 def outstanding_at_members(geometry: Geometry, workload: Workload) -> float:
     """Upper estimate of the I/Os outstanding at all members together, on average: those of a phase, all in flight."""
-    read, write = workload.read_fraction, costs(geometry)
-    at_once = read * max(1.0, read_cost(geometry))
-    at_once += (1 - read) * max(write.reads, write.writes)
+    read, cost = workload.read_fraction, costs(geometry)
+    at_once = read * max(1.0, float(cost.reads_for_read))
+    at_once += (1 - read) * max(cost.reads_for_write, cost.writes_for_write)
     return workload.outstanding(geometry.width) * at_once
 
 

@@ -18,11 +18,10 @@ import math
 import random
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean, median
+from statistics import median
 
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.raid import cost_model
-from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
+from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel, read_for_read, read_for_write
 from pytest_ssdqual.qual.raid.member_curve import MemberCurve
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit
@@ -62,10 +61,6 @@ class Prediction:
     write_latencies_ns: tuple[float, ...]
     #: In the order of the curves.
     members: tuple[PredictedMember, ...]
-
-    @property
-    def mean_latency_ns(self) -> float:
-        return fmean((*self.read_latencies_ns, *self.write_latencies_ns))
 
     def quantile_ns(self, q: float) -> float:
         """Return a quantile of all latencies; the simulation is too short for those beyond 0.99."""
@@ -139,8 +134,8 @@ def _parity_phases(width: int, parity: int, is_read: bool, draw: random.Random, 
     parity_members = frozenset((first + number) % width for number in range(parity))
     target = (first + parity + draw.randrange(width - parity)) % width
     if is_read:
-        return [[(each, True) for each in sorted(cost_model.read_for_read(target, width, gone))]]
-    before = sorted(cost_model.read_for_write(target, width, parity_members, gone))
+        return [[(each, True) for each in sorted(read_for_read(target, width, gone))]]
+    before = sorted(read_for_write(target, width, parity_members, gone))
     after = sorted((parity_members | {target}) - gone)
     return [part for part in ([(each, True) for each in before], [(each, False) for each in after]) if part]
 

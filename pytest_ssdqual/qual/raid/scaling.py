@@ -45,8 +45,6 @@ class ScalingPoint:
     effective_drives: float
     #: IOPS per effective drive over the mean of those of the other widths.
     efficiency: Estimate
-    #: Upper end of the efficiency, of intervals that hold simultaneously for all widths.
-    ceiling: float
 
     @property
     def per_drive(self) -> Estimate:
@@ -125,13 +123,11 @@ def fit(
     if expected.keys() >= set(widths):
         first = drives[widths[0]] / expected[widths[0]]
         drives = {each: first * expected[each] for each in widths}
-    simultaneous = [each.efficiency.high for each in _points(together or iops, drives)]
-    alone = zip(_points(iops, drives), simultaneous, strict=True)
-    points = tuple(replace(point, ceiling=high) for point, high in alone)
+    points, simultaneous = _points(iops, drives), _points(together or iops, drives)
     worst = min(points, key=lambda point: point.efficiency.value)
     deviation = Estimate(
         value=100 * (1 - worst.efficiency.value),
-        low=100 * (1 - min(simultaneous)),
+        low=100 * (1 - min(point.efficiency.high for point in simultaneous)),
         high=100 * (1 - min(point.efficiency.low for point in points)),
         n=min(point.iops.n for point in points),
         unit=Unit.PERCENT,
@@ -169,8 +165,7 @@ def _points(iops: Mapping[Geometry, Estimate], drives_of: Mapping[Geometry, floa
     points = []
     for index, width in enumerate(widths):
         efficiency = _over_mean(rates[index], [*rates[:index], *rates[index + 1 :]])
-        point = ScalingPoint(width, iops[width], drives_of[width], efficiency, efficiency.high)
-        points.append(point)
+        points.append(ScalingPoint(width, iops[width], drives_of[width], efficiency))
     return tuple(points)
 
 

@@ -52,17 +52,20 @@ class Scope(StrEnum):
     REBUILD = "rebuild"
 
 
+# The words of the table below.
 AT_LEAST, AT_MOST = Direction
+RUN, PREDICTED, MEMBERS, LOT, SWEEP, CURVE, SATURATION, REBUILD = Scope
+IOPS, NANOSECONDS, BYTES_PER_SECOND, RATIO, PERCENT, SECONDS, COUNT, CELSIUS = Unit
 
 
 class Claim(StrEnum):
     """A claim, by its name in specs and suites."""
 
-    STEADY_IOPS = "steady_iops", Unit.IOPS, AT_LEAST, Scope.RUN
-    READ_IOPS = "read_iops", Unit.IOPS, AT_LEAST, Scope.RUN
-    WRITE_IOPS = "write_iops", Unit.IOPS, AT_LEAST, Scope.RUN
-    RATE_KEPT = "rate_kept", Unit.PERCENT, AT_LEAST, Scope.RUN, "share of the asked rate that was done"
-    THROUGHPUT = "throughput", Unit.BYTES_PER_SECOND, AT_LEAST, Scope.RUN
+    STEADY_IOPS = "steady_iops", IOPS, AT_LEAST, RUN
+    READ_IOPS = "read_iops", IOPS, AT_LEAST, RUN
+    WRITE_IOPS = "write_iops", IOPS, AT_LEAST, RUN
+    RATE_KEPT = "rate_kept", PERCENT, AT_LEAST, RUN, "share of the asked rate that was done"
+    THROUGHPUT = "throughput", BYTES_PER_SECOND, AT_LEAST, RUN
     MEAN_LATENCY = "mean_latency"
     READ_MEAN_LATENCY = "read_mean_latency"
     WRITE_MEAN_LATENCY = "write_mean_latency"
@@ -74,146 +77,56 @@ class Claim(StrEnum):
     P99_99_LATENCY = "p99.99_latency"
     P99_999_LATENCY = "p99.999_latency"
     MAX_LATENCY = "max_latency"
-    LATENCY_SPREAD_OVER_TIME = "latency_spread_over_time", Unit.RATIO, AT_MOST, Scope.RUN
-    WORST_SECOND = "worst_second", Unit.RATIO, AT_LEAST, Scope.RUN, "worst second over the mean"
-    SLOWEST_SECOND = (
-        "slowest_second",
-        Unit.BYTES_PER_SECOND,
-        AT_LEAST,
-        Scope.RUN,
-        "bytes per second of the slowest seconds",
-    )
-    FASTEST_SECOND = (
-        "fastest_second",
-        Unit.BYTES_PER_SECOND,
-        AT_LEAST,
-        Scope.RUN,
-        "bytes per second of the fastest seconds",
-    )
-    FASTEST_TO_SLOWEST_SECOND = (
-        "fastest_to_slowest_second",
-        Unit.RATIO,
-        AT_MOST,
-        Scope.RUN,
-        "fastest over slowest second",
-    )
-    WRITE_SPREAD_BETWEEN_MEMBERS = (
-        "write_spread_between_members",
-        Unit.RATIO,
-        AT_MOST,
-        Scope.RUN,
-        "most over least written member",
-    )
-    SUSTAINED_TEMPERATURE = "sustained_temperature", Unit.CELSIUS, AT_MOST, Scope.RUN
-    THROTTLED_TIME = "throttled_time", Unit.PERCENT, AT_MOST, Scope.RUN, "time throttled by heat"
-    REPLAY_PACE = "replay_pace", Unit.RATIO, AT_MOST, Scope.RUN, "duration of the replay over that of the trace"
-    WRITE_AMPLIFICATION = "write_amplification", Unit.RATIO, AT_MOST, Scope.RUN
-    ARRAY_EFFICIENCY = "array_efficiency", Unit.PERCENT, AT_LEAST, Scope.PREDICTED
-    TIMES_ONE_DRIVE = (
-        "times_one_drive",
-        Unit.RATIO,
-        AT_LEAST,
-        Scope.PREDICTED,
-        "IOPS over those of one bare drive",
-    )
-    MEMBER_SPREAD = (
-        "member_spread",
-        Unit.RATIO,
-        AT_LEAST,
-        Scope.MEMBERS,
-        "slowest drive over the median of the others",
-    )
-    LATENCY_SPREAD_BETWEEN_MEMBERS = "latency_spread_between_members", Unit.RATIO, AT_MOST, Scope.MEMBERS
-    CONFORMING_DRIVES = (
-        "conforming_drives",
-        Unit.COUNT,
-        AT_LEAST,
-        Scope.LOT,
-        "conforming drives of a lot's sample",
-    )
-    QUALITY_INDEX = "quality_index", Unit.COUNT, AT_LEAST, Scope.LOT, "quality index of a lot"
-    LATENCY_SPREAD_BETWEEN_WIDTHS = "latency_spread_between_widths", Unit.RATIO, AT_MOST, Scope.SWEEP
-    LATENCY_GROWTH_BETWEEN_WIDTHS = "latency_growth_between_widths", Unit.RATIO, AT_MOST, Scope.SWEEP
-    SETTINGS_GAIN = (
-        "settings_gain",
-        Unit.RATIO,
-        AT_MOST,
-        Scope.SWEEP,
-        "IOPS of the best md settings over the protocol's",
-    )
-    SCALING_SLOPE = "scaling_slope", Unit.RATIO, AT_LEAST, Scope.SWEEP
-    SCALING_DEVIATION = "scaling_deviation", Unit.PERCENT, AT_MOST, Scope.SWEEP
+    LATENCY_SPREAD_OVER_TIME = "latency_spread_over_time", RATIO, AT_MOST, RUN
+    WORST_SECOND = "worst_second", RATIO, AT_LEAST, RUN, "worst second over the mean"
+    SLOWEST_SECOND = "slowest_second", BYTES_PER_SECOND, AT_LEAST, RUN, "bytes per second of the slowest seconds"
+    FASTEST_SECOND = "fastest_second", BYTES_PER_SECOND, AT_LEAST, RUN, "bytes per second of the fastest seconds"
+    FASTEST_TO_SLOWEST_SECOND = "fastest_to_slowest_second", RATIO, AT_MOST, RUN, "fastest over slowest second"
+    WRITE_SPREAD_BETWEEN_MEMBERS = "write_spread_between_members", RATIO, AT_MOST, RUN, "most over least written member"
+    SUSTAINED_TEMPERATURE = "sustained_temperature", CELSIUS, AT_MOST, RUN
+    THROTTLED_TIME = "throttled_time", PERCENT, AT_MOST, RUN, "time throttled by heat"
+    REPLAY_PACE = "replay_pace", RATIO, AT_MOST, RUN, "duration of the replay over that of the trace"
+    WRITE_AMPLIFICATION = "write_amplification", RATIO, AT_MOST, RUN
+    ARRAY_EFFICIENCY = "array_efficiency", PERCENT, AT_LEAST, PREDICTED
+    TIMES_ONE_DRIVE = "times_one_drive", RATIO, AT_LEAST, PREDICTED, "IOPS over those of one bare drive"
+    MEMBER_SPREAD = "member_spread", RATIO, AT_LEAST, MEMBERS, "slowest drive over the median of the others"
+    LATENCY_SPREAD_BETWEEN_MEMBERS = "latency_spread_between_members", RATIO, AT_MOST, MEMBERS
+    CONFORMING_DRIVES = "conforming_drives", COUNT, AT_LEAST, LOT, "conforming drives of a lot's sample"
+    QUALITY_INDEX = "quality_index", COUNT, AT_LEAST, LOT, "quality index of a lot"
+    LATENCY_SPREAD_BETWEEN_WIDTHS = "latency_spread_between_widths", RATIO, AT_MOST, SWEEP
+    LATENCY_GROWTH_BETWEEN_WIDTHS = "latency_growth_between_widths", RATIO, AT_MOST, SWEEP
+    SETTINGS_GAIN = "settings_gain", RATIO, AT_MOST, SWEEP, "IOPS of the best md settings over the protocol's"
+    SCALING_SLOPE = "scaling_slope", RATIO, AT_LEAST, SWEEP
+    SCALING_DEVIATION = "scaling_deviation", PERCENT, AT_MOST, SWEEP
     BATHTUB_DEPTH = (
         "bathtub_depth",
-        Unit.RATIO,
+        RATIO,
         AT_LEAST,
-        Scope.CURVE,
+        CURVE,
         "worst mix over the line between pure reads and pure writes",
     )
-    MIX_RISE = (
-        "mix_rise",
-        Unit.RATIO,
-        AT_MOST,
-        Scope.CURVE,
-        "greatest rise of IOPS from one mix to the next with fewer reads",
-    )
-    BALANCED_GAIN = (
-        "balanced_gain",
-        Unit.RATIO,
-        AT_LEAST,
-        Scope.CURVE,
-        "best mix of 35 to 65 % reads over the best of all others",
-    )
-    UNALIGNED_PENALTY = "unaligned_penalty", Unit.RATIO, AT_MOST, Scope.CURVE, "aligned over unaligned IOPS"
-    QD_KNEE = "qd_knee", Unit.COUNT, AT_LEAST, Scope.CURVE, "I/Os outstanding where IOPS stop growing"
+    MIX_RISE = "mix_rise", RATIO, AT_MOST, CURVE, "greatest rise of IOPS from one mix to the next with fewer reads"
+    BALANCED_GAIN = "balanced_gain", RATIO, AT_LEAST, CURVE, "best mix of 35 to 65 % reads over the best of all others"
+    UNALIGNED_PENALTY = "unaligned_penalty", RATIO, AT_MOST, CURVE, "aligned over unaligned IOPS"
+    QD_KNEE = "qd_knee", COUNT, AT_LEAST, CURVE, "I/Os outstanding where IOPS stop growing"
     QD_LATENCY_KNEE = (
         "qd_latency_knee",
-        Unit.COUNT,
+        COUNT,
         AT_LEAST,
-        Scope.CURVE,
+        CURVE,
         "I/Os outstanding where latency begins to rise in proportion",
     )
-    QD_GAIN = "qd_gain", Unit.RATIO, AT_LEAST, Scope.CURVE, "IOPS of the deepest over the shallowest queue"
-    QD_DEPENDENCE = (
-        "qd_dependence",
-        Unit.RATIO,
-        AT_MOST,
-        Scope.CURVE,
-        "most over fewest IOPS of all queue depths",
-    )
-    NEIGHBOUR_P99 = (
-        "neighbour_p99",
-        Unit.RATIO,
-        AT_MOST,
-        Scope.CURVE,
-        "p99 latency of reads beside writes over that without them",
-    )
-    NEIGHBOUR_IOPS = (
-        "neighbour_iops",
-        Unit.RATIO,
-        AT_LEAST,
-        Scope.CURVE,
-        "IOPS of reads beside writes over those without them",
-    )
-    SPARE_GAIN = (
-        "spare_gain",
-        Unit.RATIO,
-        AT_LEAST,
-        Scope.CURVE,
-        "IOPS of writes to a part of the range over those to all of it",
-    )
-    FRESH_IOPS = "fresh_iops", Unit.IOPS, AT_LEAST, Scope.SATURATION
-    SETTLED_IOPS = "settled_iops", Unit.IOPS, AT_LEAST, Scope.SATURATION
-    FRESH_TO_STEADY = "fresh_to_steady", Unit.RATIO, AT_MOST, Scope.SATURATION, "fresh over settled IOPS"
-    CLIFF_AFTER = (
-        "cliff_after",
-        Unit.RATIO,
-        AT_LEAST,
-        Scope.SATURATION,
-        "drive capacities written before the cliff",
-    )
-    REBUILD_RATE = "rebuild_rate", Unit.BYTES_PER_SECOND, AT_LEAST, Scope.REBUILD
-    REBUILD_TIME = "rebuild_time", Unit.SECONDS, AT_MOST, Scope.REBUILD
+    QD_GAIN = "qd_gain", RATIO, AT_LEAST, CURVE, "IOPS of the deepest over the shallowest queue"
+    QD_DEPENDENCE = "qd_dependence", RATIO, AT_MOST, CURVE, "most over fewest IOPS of all queue depths"
+    NEIGHBOUR_P99 = "neighbour_p99", RATIO, AT_MOST, CURVE, "p99 latency of reads beside writes over that without them"
+    NEIGHBOUR_IOPS = "neighbour_iops", RATIO, AT_LEAST, CURVE, "IOPS of reads beside writes over those without them"
+    SPARE_GAIN = "spare_gain", RATIO, AT_LEAST, CURVE, "IOPS of writes to a part of the range over those to all of it"
+    FRESH_IOPS = "fresh_iops", IOPS, AT_LEAST, SATURATION
+    SETTLED_IOPS = "settled_iops", IOPS, AT_LEAST, SATURATION
+    FRESH_TO_STEADY = "fresh_to_steady", RATIO, AT_MOST, SATURATION, "fresh over settled IOPS"
+    CLIFF_AFTER = "cliff_after", RATIO, AT_LEAST, SATURATION, "drive capacities written before the cliff"
+    REBUILD_RATE = "rebuild_rate", BYTES_PER_SECOND, AT_LEAST, REBUILD
+    REBUILD_TIME = "rebuild_time", SECONDS, AT_MOST, REBUILD
 
     unit: Unit
     #: Side of the limit on which the claim is good.
@@ -225,9 +138,9 @@ class Claim(StrEnum):
     def __new__(
         cls,
         name: str,
-        unit: Unit = Unit.NANOSECONDS,
+        unit: Unit = NANOSECONDS,
         direction: Direction = AT_MOST,
-        scope: Scope = Scope.RUN,
+        scope: Scope = RUN,
         label: str = "",
     ) -> Self:
         """Return the claim of a row; one without a unit is a latency. A label is for what the name does not say."""

@@ -10,11 +10,10 @@ from typing import Self, TypeVar
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.law import Striping
-from pytest_ssdqual.qual.spec.chain import ChainedPromise
 from pytest_ssdqual.qual.spec.claims import Accountable, Claim, Direction, Limit, Published, Scope
+from pytest_ssdqual.qual.spec.datasheet import ChainedPromise
 from pytest_ssdqual.qual.spec.promises import Relation
 from pytest_ssdqual.qual.spec.spec import Product, Spec
-from pytest_ssdqual.qual.verdict.verdict import BaselineLimit
 from pytest_ssdqual.qual.workload.workload import Workload
 
 FoundT = TypeVar("FoundT")
@@ -61,7 +60,7 @@ class CombinedSpec(Spec):
     def fits(self, model: str) -> bool:
         return any(spec.fits(model) for spec in self.different)
 
-    def published(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Published | None:
+    def published(self, claim: Claim, geometry: Geometry, workload: Workload) -> Published | None:
         """Return the figure of an array of one model; ``of(drive)`` has those of drives side by side."""
         members = () if geometry.is_side_by_side else self._members(geometry)
         return members[0].published(claim, geometry, workload) if len(members) == 1 else None
@@ -70,16 +69,12 @@ class CombinedSpec(Spec):
         found = self._of_all(geometry, lambda spec: spec.expected_iops(geometry, workload))
         return min(found, default=None)
 
-    def limit(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Limit | None:
+    def limit(self, claim: Claim, geometry: Geometry, workload: Workload) -> Limit | None:
         """Return the limit; of drives side by side with those of the drives in ``own``.
 
         None also if a sheet promises it here in per cent of another workload or of a baseline.
         """
-        claim = Claim(claim)
-        place = claim, geometry, workload
-        if claim.scope is Scope.MEMBERS or any(
-            spec.relation(*place) or spec.of_baseline(*place) for spec in self.different
-        ):
+        if claim.scope is Scope.MEMBERS or any(spec.relation(claim, geometry, workload) for spec in self.different):
             return None
         members = [*self.own.items()][: None if geometry.is_side_by_side else geometry.width]
         limits = {drive: spec.limit(claim, geometry, workload) for drive, spec in members}
@@ -95,11 +90,8 @@ class CombinedSpec(Spec):
         members = self._members(geometry)
         return members[0].chained(claim, geometry, workload) if len(members) == 1 else None
 
-    def relation(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Relation | None:
+    def relation(self, claim: Claim, geometry: Geometry, workload: Workload) -> Relation | None:
         return next(iter(self._of_all(geometry, lambda spec: spec.relation(claim, geometry, workload))), None)
-
-    def of_baseline(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> BaselineLimit | None:
-        return next(iter(self._of_all(geometry, lambda spec: spec.of_baseline(claim, geometry, workload))), None)
 
     def promises_heat(self, geometry: Geometry, workload: Workload) -> bool:
         return all(spec.promises_heat(geometry, workload) for spec in self._members(geometry))
@@ -115,10 +107,10 @@ class CombinedSpec(Spec):
         found = self._of_all(geometry, lambda spec: spec.times_per_hour(claim, geometry, workload))
         return max(found, default=None)
 
-    def why_no_limit(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> str:
-        if Claim(claim).scope is Scope.MEMBERS:
+    def why_no_limit(self, claim: Claim, geometry: Geometry, workload: Workload) -> str:
+        if claim.scope is Scope.MEMBERS:
             return "the drives have different sheets, so nothing is promised about how alike they are"
-        return next(self._without(Claim(claim), geometry, workload)).why_no_limit(claim, geometry, workload)
+        return next(self._without(claim, geometry, workload)).why_no_limit(claim, geometry, workload)
 
     def _without(self, claim: Claim, geometry: Geometry, workload: Workload) -> Iterator[Spec]:
         members = self._members(geometry)
@@ -139,7 +131,7 @@ def _in_per_cent(spec: Spec, claim: Claim) -> list[tuple[object, ...]]:
     """
     promises, of = spec.promises_of(claim), spec.drive_class
     of_class = [each for each in promises if each.drive_classes is None or of in each.drive_classes]
-    while of_class and not (of_class[-1].relation or of_class[-1].of_baseline):
+    while of_class and not of_class[-1].relation:
         of_class.pop()
     return [
         (
@@ -165,19 +157,26 @@ def combine(own: Mapping[str, Spec]) -> Spec:
                 f"{specs[0].title} and {spec.title} do not make the same promises of {claim} in per cent of another "
                 "workload or of a baseline; test these drives in runs of their own"
             )
-    products = [spec.product for spec in specs]
-    rated = [spec.endurance_bytes for spec in specs if spec.endurance_bytes]
-    writes = [each.sequential_write_bytes_per_s for each in products if each.sequential_write_bytes_per_s]
-    common = Product(name=" + ".join(dict.fromkeys(spec.name for spec in specs)), models=[])
-    if len(writes) == len(specs):
-        common = common.model_copy(update={"sequential_write_bytes_per_s": min(writes)})
-    if len(units := [spec.unit_bytes for spec in specs if spec.unit_bytes]) == len(specs):
-        common = common.model_copy(update={"indirection_unit": str(min(units))})
+    writes = _least(spec.product.sequential_write_bytes_per_s for spec in specs)
+    unit_bytes = _least(spec.unit_bytes for spec in specs)
+    names = " + ".join(dict.fromkeys(spec.name for spec in specs))
+    common = Product(name=names, models=[]).model_copy(
+        update={
+            "sequential_write_bytes_per_s": writes,
+            "indirection_unit": None if unit_bytes is None else str(unit_bytes),
+        }
+    )
     return CombinedSpec(
         key="+".join(dict.fromkeys(spec.key for spec in specs)),
         product=common,
-        endurance_bytes=min(rated) if len(rated) == len(specs) else None,
+        endurance_bytes=_least(spec.endurance_bytes for spec in specs),
         figures=tuple(figure for spec in specs for figure in spec.figures),
         promises=(),
         own=dict(own),
     )
+
+
+def _least(values: Iterable[int | None]) -> int | None:
+    """Return the least of the values; None if one is not known."""
+    known = list(values)
+    return None if None in known else min(value for value in known if value is not None)

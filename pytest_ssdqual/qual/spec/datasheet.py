@@ -1,16 +1,24 @@
-"""Data-sheet values of a product: published quantities of one drive, or of an array of them, under a workload."""
+"""Data-sheet values of a product: published quantities of one drive, or of an array of them, under a workload.
+
+A data sheet publishes one or two maxima of random I/O, nearly never at the depth of an array's members. Then the drives
+are held to these figures, the anchors, at the sheet's own conditions, and the array to what its drives do by their own
+curves, if they met their anchors: the chain of promises sheet → drive → array (`raid.member_curve`,
+`raid.prediction`).
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, PlainValidator, PrivateAttr, model_validator
 
-from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
+from pytest_ssdqual.qual.frozen import frozen
+from pytest_ssdqual.qual.raid.geometry import ONE_DRIVE, Geometry
 from pytest_ssdqual.qual.spec.claims import (
     OF_COUNTERS,
     OF_LATENCY,
@@ -38,8 +46,6 @@ PROFILE = re.compile(
     r"(?P<name>[a-z][a-z0-9]*)(?:_zipf\d+)?(?:_zoned[\dx_]+\d)?(?:_off\d+[kmg]?)?(?:_gap\d+[kmg]?)?(?:_reg\d+)?"
     r"(?:_align\d+[kmg]?)?(?:_sync)?(?:_fsync\d+)?(?:_comp\d+)?(?:_dedup\d+)?(?:_x\d+)?(?:_s\d+)?_(?:t\d+x)?qd\d+"
 )
-#: The geometry of one drive, alone or as each of several side by side.
-ONE_DRIVE = Geometry(RaidLevel.DRIVE, 1)
 #: Conditions under which a figure is judged whose source states none, by access pattern. Random rates are maxima of a
 #: deep queue: 512 outstanding of eight jobs, since one job's CPU is the bound above half a million IOPS. SATA and SAS
 #: drives queue less and have ``SHALLOW_CONDITIONS``. A latency without conditions is that of one I/O at a time.
@@ -286,7 +292,7 @@ def find(figures: Iterable[DataSheetValue], claim: Claim, geometry: Geometry, wo
     Drives side by side are each one drive. There ``randread_4k_t4xqd8`` also matches ``randread_4k_qd32``: a drive
     knows only the number of I/Os outstanding.
     """
-    array = ONE_DRIVE if geometry.is_side_by_side else geometry
+    array = geometry.target
     names = [str(workload)]
     if array == ONE_DRIVE and not workload.has_streams:
         names.append(str(_of_one_job(workload)))
@@ -311,3 +317,115 @@ def repeated(figures: Iterable[DataSheetValue]) -> list[str]:
 def _of_one_job(workload: Workload) -> Workload:
     depth = round(workload.depth_per_member(1))
     return replace(workload, qd_per_drive=depth, threads=None, streams_per_drive=1)
+
+
+@frozen
+class FigureKind:
+    """A kind of figure of one drive: an access pattern, and the claims of which any is a figure of this kind."""
+
+    #: ``randread``, ``randwrite``, ``randrw``, ``read`` or ``write``.
+    rw: str
+    claims: frozenset[Claim]
+    #: In a sentence: ``IOPS of random reads``.
+    label: str
+
+    @property
+    def name(self) -> str:
+        """Name in test ids: ``randread_iops``."""
+        return f"{self.rw}_{'latency' if self.claims == OF_LATENCY else self.claim.removeprefix('steady_')}"
+
+    @property
+    def claim(self) -> Claim:
+        """A claim of this kind."""
+        return min(self.claims)
+
+    def covers(self, figure: DataSheetValue) -> bool:
+        """Return whether ``figure`` is of this kind, at any transfer size and queue depth."""
+        pattern = re.compile(rf"{self.rw}\d*_")
+        return (
+            ONE_DRIVE in figure.arrays
+            and not self.claims.isdisjoint(figure.quantities)
+            and any(pattern.match(workload) for workload in figure.workloads)
+        )
+
+
+#: In the order of a data sheet.
+USUAL_FIGURES = (
+    FigureKind("read", frozenset({Claim.THROUGHPUT}), "throughput of sequential reads"),
+    FigureKind("write", frozenset({Claim.THROUGHPUT}), "throughput of sequential writes"),
+    FigureKind("randread", frozenset({Claim.STEADY_IOPS}), "IOPS of random reads"),
+    FigureKind("randwrite", frozenset({Claim.STEADY_IOPS}), "IOPS of random writes"),
+    FigureKind("randrw", frozenset({Claim.STEADY_IOPS}), "IOPS of a random mix"),
+    FigureKind("randread", OF_LATENCY, "latency of random reads"),
+    FigureKind("randwrite", OF_LATENCY, "latency of random writes"),
+)
+
+
+def missing_kinds(figures: Iterable[DataSheetValue]) -> tuple[FigureKind, ...]:
+    """Return the usual kinds of which no figure is published for one drive."""
+    known = tuple(figures)
+    return tuple(kind for kind in USUAL_FIGURES if not any(map(kind.covers, known)))
+
+
+@frozen
+class Anchor:
+    """A published rate of one drive, and the workload at which it is judged."""
+
+    workload: Workload
+    published: Published
+
+
+@frozen
+class ChainedPromise:
+    """A promise in per cent of a sheet, for an array whose depth the sheet does not state."""
+
+    percent: float
+    #: File of the promise, and the place in it.
+    place: str
+    #: Name of the sheet.
+    sheet: str
+    #: One for each kind of I/O that the array's members do.
+    anchors: tuple[Anchor, ...]
+
+
+def anchors(figures: Sequence[DataSheetValue], kinds: Iterable[str], bs: str) -> tuple[Anchor, ...]:
+    """Return the anchor of each kind of I/O (``randread``, ``randwrite``); empty if the sheet lacks one of them.
+
+    It is the highest published rate of one drive with the size that is nearest to ``bs``.
+    """
+    size = Workload("randread", bs, 1).block_bytes
+    found = [_anchor(figures, kind, size) for kind in kinds]
+    return tuple(anchor for anchor in found if anchor) if None not in found else ()
+
+
+def _anchor(figures: Sequence[DataSheetValue], kind: str, size: float) -> Anchor | None:
+    published = [anchor for anchor in _of_one_drive(figures) if anchor.workload.rw == kind]
+    if not published:
+        return None
+    distances = {anchor: abs(math.log(anchor.workload.block_bytes / size)) for anchor in published}
+    nearest = min(distances.values())
+    return max(
+        (anchor for anchor in published if distances[anchor] == nearest), key=lambda anchor: anchor.published.value
+    )
+
+
+def _of_one_drive(figures: Sequence[DataSheetValue]) -> Iterator[Anchor]:
+    """Yield the published rates of one drive under uniform random I/O of one size."""
+    for figure in figures:
+        for array, name, claim in figure.places():
+            if array != ONE_DRIVE or claim is not Claim.STEADY_IOPS:
+                continue
+            workload = _uniform(name)
+            published = figure.of(claim, array, name)
+            if workload and published:
+                yield Anchor(workload, published)
+
+
+def _uniform(name: str) -> Workload | None:
+    """Return the workload if it is uniform random I/O of one size; None otherwise, and for a profile."""
+    try:
+        workload = Workload.parse(name)
+    except ValueError:
+        return None
+    is_uniform = workload.is_random and workload.is_usual and not workload.has_streams and len(workload.sizes) == 1
+    return workload if is_uniform and workload.rw in ("randread", "randwrite") else None

@@ -40,7 +40,6 @@ from pytest_ssdqual.qual.spec.datasheet import QUANTITIES, workload_id
 from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.toml import Name, Percent, parsed, read_bound
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.verdict.verdict import BaselineLimit
 from pytest_ssdqual.qual.workload.workload import Workload
 
 _LIMITS = (
@@ -63,16 +62,17 @@ _STREAMS = re.compile(r"s[\d*?\[][^_]*_qd")
 
 @frozen
 class Relation:
-    """A limit in per cent of the same quantity of another workload on the same array."""
+    """A limit in per cent of the same quantity of another workload on the same array, or of the baseline."""
 
-    reference: Workload
+    #: None for the baseline, an earlier run.
+    reference: Workload | None
     direction: Direction
     percent: float
     #: File, and the place in it.
     source: str
 
     def __str__(self) -> str:
-        return f"{self.direction.replace('_', ' ')} {self.percent:g} % of {self.reference}"
+        return f"{self.direction.replace('_', ' ')} {self.percent:g} % of {self.reference or 'the baseline'}"
 
 
 def _percent_key(claim: Claim, of: str = "spec") -> str:
@@ -340,12 +340,9 @@ class Promise:
 
     @property
     def relation(self) -> Relation | None:
-        if self.relative_to is None or self.bound is None:
-            return None
-        return Relation(self.relative_to, self.claim.direction, self.bound, self.place)
-
-    @property
-    def of_baseline(self) -> BaselineLimit | None:
+        """The limit in per cent of another workload or of the baseline; None for one in numbers or of the sheet."""
         least, most = self.min_percent_of_baseline, self.max_percent_of_baseline
         percent = most if least is None else least
-        return None if percent is None else BaselineLimit(self.claim.direction, percent, self.place)
+        if self.relative_to is not None:
+            percent = self.bound
+        return None if percent is None else Relation(self.relative_to, self.claim.direction, percent, self.place)

@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.law import Striping
@@ -59,8 +59,8 @@ class Protocol:
     acceptance: bool
     #: Before anything is measured.
     fill: Annotated[Fill, TABLE]
-    precondition: Annotated[PreconditionRule, TABLE, AfterValidator(PreconditionRule.validated)]
-    measure: Annotated[MeasureRule, TABLE, AfterValidator(MeasureRule.validated)]
+    precondition: Annotated[PreconditionRule, TABLE]
+    measure: Annotated[MeasureRule, TABLE]
     #: Purge of members before an array is built: ``format`` (NVMe Format if it affects only the drive itself, else
     #: discard) or ``discard`` (of the whole range).
     purge: Literal["format", "discard"] = "format"
@@ -71,15 +71,13 @@ class Protocol:
     load: Annotated[LoadRule, TABLE] = field(default_factory=LoadRule)
     members: Annotated[MemberRule, TABLE] = field(default_factory=MemberRule)
     loop: Annotated[LoopRule, TABLE] = field(default_factory=LoopRule)
-    saturation: Annotated[SaturationRule, TABLE, AfterValidator(SaturationRule.validated)] = field(
-        default_factory=SaturationRule
-    )
-    rebuild: Annotated[RebuildRule, TABLE, AfterValidator(RebuildRule.validated)] = field(default_factory=RebuildRule)
+    saturation: Annotated[SaturationRule, TABLE] = field(default_factory=SaturationRule)
+    rebuild: Annotated[RebuildRule, TABLE] = field(default_factory=RebuildRule)
     integrity: Annotated[IntegrityRule, TABLE] = field(default_factory=IntegrityRule)
     explore: Annotated[ExploreRule, TABLE] = field(default_factory=ExploreRule)
     verdict: Annotated[VerdictRule, TABLE] = field(default_factory=VerdictRule)
     #: All points of a run as one experiment; None if every measurement takes the same time, ``measure.window_s``.
-    visits: Annotated[VisitRule, TABLE, AfterValidator(VisitRule.validated)] | None = None
+    visits: Annotated[VisitRule, TABLE] | None = None
 
     @property
     def conditions_drives(self) -> bool:
@@ -158,7 +156,7 @@ class Protocol:
             )
 
 
-FILE = TypeAdapter(Annotated[Protocol, TABLE, AfterValidator(Protocol.validated)])
+FILE = TypeAdapter(Annotated[Protocol, TABLE])
 
 
 def load(path_or_name: str | Path) -> Protocol:

@@ -22,10 +22,9 @@ from pytest_ssdqual.qual.inspection.limits import NEW, InspectionTable
 from pytest_ssdqual.qual.lots.lot import LotTable
 from pytest_ssdqual.qual.lots.sampling_plan import Plan
 from pytest_ssdqual.qual.raid import law
-from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops
+from pytest_ssdqual.qual.raid.geometry import ONE_DRIVE, Geometry, costs, expected_iops
 from pytest_ssdqual.qual.raid.law import Striping
-from pytest_ssdqual.qual.spec import chain, datasheet, toml
-from pytest_ssdqual.qual.spec.chain import ChainedPromise
+from pytest_ssdqual.qual.spec import datasheet, toml
 from pytest_ssdqual.qual.spec.claims import (
     OF_GROWTH,
     OF_HEAT,
@@ -37,27 +36,13 @@ from pytest_ssdqual.qual.spec.claims import (
     Published,
     Scope,
 )
-from pytest_ssdqual.qual.spec.datasheet import ONE_DRIVE, DataSheetValue
+from pytest_ssdqual.qual.spec.datasheet import ChainedPromise, DataSheetValue
 from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.health_limits import ORDINARY, HealthTable
 from pytest_ssdqual.qual.spec.promises import Promise, Relation
 from pytest_ssdqual.qual.spec.toml import TABLE, Name, PowerOfTwo, Size, Strict, Throughput
 from pytest_ssdqual.qual.units import Unit, parse_size
-from pytest_ssdqual.qual.verdict.verdict import BaselineLimit
 from pytest_ssdqual.qual.workload.workload import Workload
-
-__all__ = [
-    "DataSheetValue",
-    "Promise",
-    "Published",
-    "Relation",
-    "Spec",
-    "default",
-    "find_by_model",
-    "json_schema",
-    "load",
-    "shipped",
-]
 
 FOLDER = "specs"
 DEFAULT = "default"
@@ -177,12 +162,12 @@ class Spec:
         """Return whether this is the data sheet of a drive with this model string."""
         return any(fnmatchcase(model.strip(), pattern) for pattern in self.product.models)
 
-    def published(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Published | None:
+    def published(self, claim: Claim, geometry: Geometry, workload: Workload) -> Published | None:
         """Published quantity of exactly this array and workload; None if there is none.
 
         For drives side by side that of one drive. Arrays with members missing have none.
         """
-        return datasheet.find(self.figures, Claim(claim), geometry, workload)
+        return datasheet.find(self.figures, claim, geometry, workload)
 
     def expected_iops(self, geometry: Geometry, workload: Workload) -> float | None:
         """IOPS of an array by ``geometry.expected_iops`` from the published figures of one drive; for drives side by
@@ -191,7 +176,7 @@ class Spec:
         None if a needed figure is not published at the workload's size and depth, and where no law holds
         (``law.objection``). Parity writes need the read figure too, because members are read first.
         """
-        array = ONE_DRIVE if geometry.is_side_by_side else geometry
+        array = geometry.target
         if law.objection(array, workload, self.striping):
             return None
         found = {rw: self._of_one_drive(rw, array, workload) for rw in _needed(array, workload)}
@@ -201,28 +186,26 @@ class Spec:
         reads, writes = (each.value if (each := found.get(rw)) else 1.0 for rw in ("randread", "randwrite"))
         return expected_iops(array, workload.read_fraction, reads, writes)
 
-    def limit(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Limit | None:
+    def limit(self, claim: Claim, geometry: Geometry, workload: Workload) -> Limit | None:
         """Limit of the claim for this array and workload; None if none is promised in numbers.
 
-        Then ``relation`` may give it in terms of another workload, ``of_baseline`` in terms of an earlier run; if
-        neither does, ``why_no_limit`` gives the reason. ValueError for a claim that does not exist.
+        Then ``relation`` may give it in terms of another workload or of an earlier run; if it does not,
+        ``why_no_limit`` gives the reason.
         """
-        claim = Claim(claim)
         promise = self.deciding(claim, geometry, workload)
-        if promise is None or promise.relative_to is not None or promise.of_baseline:
+        if promise is None or promise.relation:
             return None
         if self.no_law(claim, (geometry,), workload):
             return None
-        if promise.percent_of_spec is None:
-            per_hour = self.times_per_hour(claim, geometry, workload)
-            return Limit(claim.direction, promise.bound or 0.0, claim.unit, promise.place, per_hour)
-        stated = self._stated(claim, geometry, workload)
-        if stated is None:
-            return None
-        percent = 100.0 if stated.is_bound else promise.percent_of_spec
-        source = f"{promise.place}: {percent:g} % of {stated} from {self.key} ({stated.source})"
-        per_hour = self.times_per_hour(claim, geometry, workload)
-        return Limit(claim.direction, stated.value * percent / 100, claim.unit, source, per_hour)
+        bound, source = promise.bound or 0.0, promise.place
+        if promise.percent_of_spec is not None:
+            stated = self._stated(claim, geometry, workload)
+            if stated is None:
+                return None
+            percent = 100.0 if stated.is_bound else promise.percent_of_spec
+            bound = stated.value * percent / 100
+            source = f"{promise.place}: {percent:g} % of {stated} from {self.key} ({stated.source})"
+        return Limit(claim.direction, bound, claim.unit, source, self.times_per_hour(claim, geometry, workload))
 
     def chained(self, claim: Claim, geometry: Geometry, workload: Workload) -> ChainedPromise | None:
         """Return the promise of an array's steady IOPS in per cent of a sheet that does not state its depth.
@@ -237,7 +220,7 @@ class Spec:
             return None
         if law.objection(geometry, workload, self.striping):
             return None
-        found = chain.anchors(self.figures, _needed(geometry, workload), workload.bs)
+        found = datasheet.anchors(self.figures, _needed(geometry, workload), workload.bs)
         return ChainedPromise(promise.percent_of_spec, promise.place, self.key, found) if found else None
 
     def subject(self, claim: Claim, geometry: Geometry, workload: Workload) -> Accountable:
@@ -280,22 +263,16 @@ class Spec:
     def is_promised(self, claim: Claim, geometry: Geometry, workload: Workload) -> bool:
         """Return whether there is a promise: in numbers, in terms of another workload, or of a baseline."""
         where = claim, geometry, workload
-        return any((self.limit(*where), self.relation(*where), self.of_baseline(*where)))
+        return any((self.limit(*where), self.relation(*where)))
 
-    def relation(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Relation | None:
-        """Limit in per cent of another workload's quantity on the same array, if promised so."""
-        claim = Claim(claim)
+    def relation(self, claim: Claim, geometry: Geometry, workload: Workload) -> Relation | None:
+        """Limit in per cent of another workload's quantity on the same array or of the baseline, if promised so."""
         # A plan asks for thousands; to find the deciding promise takes the figures of the sheet.
-        related = (each for each in self.promises_of(claim) if each.relative_to)
+        related = (each for each in self.promises_of(claim) if each.relation)
         if not any(each.matches(claim, geometry, workload, self.drive_class) for each in related):
             return None
         promise = self.deciding(claim, geometry, workload)
         return promise.relation if promise else None
-
-    def of_baseline(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> BaselineLimit | None:
-        """Limit in per cent of what an earlier run measured, if promised so."""
-        promise = self.deciding(Claim(claim), geometry, workload)
-        return promise.of_baseline if promise else None
 
     def promises_heat(self, geometry: Geometry, workload: Workload) -> bool:
         """Return whether a temperature or a time of throttling is promised: then heat is the product's behaviour."""
@@ -305,11 +282,10 @@ class Spec:
         """Other workloads that have to be measured to judge the claims about this one, each once."""
         claims = (claim for claim in Claim if claim.scope is Scope.RUN)
         related = (self.relation(claim, geometry, workload) for claim in claims)
-        return tuple(dict.fromkeys(each.reference for each in related if each))
+        return tuple(dict.fromkeys(each.reference for each in related if each and each.reference))
 
-    def why_no_limit(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> str:
+    def why_no_limit(self, claim: Claim, geometry: Geometry, workload: Workload) -> str:
         """Reason to skip a test if ``limit`` is None, as one sentence."""
-        claim = Claim(claim)
         where = claim, geometry, workload, self.drive_class
         of_one_job = (each for each in self.promises_of(claim) if each.leaves_out_jobs(workload))
         left_out = next((each for each in of_one_job if replace(each, workload=None).matches(*where)), None)
@@ -321,13 +297,12 @@ class Spec:
         promise = self.deciding(claim, geometry, workload)
         if promise is None:
             return f"{self.name} promises no {claim.label} for {geometry} {workload}"
-        if promise.relative_to is not None:
-            return f"{self.name} promises the {claim.label} of {workload} only relative to {promise.relative_to}"
-        if promise.of_baseline:
-            return f"{self.name} promises the {claim.label} of {workload} only in per cent of a baseline"
+        if relation := promise.relation:
+            how = f"relative to {relation.reference}" if relation.reference else "in per cent of a baseline"
+            return f"{self.name} promises the {claim.label} of {workload} only {how}"
         if no_law := self.no_law(claim, (geometry,), workload):
             return no_law
-        array = ONE_DRIVE if geometry.is_side_by_side else geometry
+        array = geometry.target
         no_law = law.objection(array, workload, self.striping) if claim is Claim.STEADY_IOPS else ""
         if no_law and array != ONE_DRIVE:
             return (
@@ -352,7 +327,7 @@ class Spec:
         reads = workload.read_fraction
         shares = {rw: share for rw, share in (("randread", reads), ("randwrite", 1 - reads)) if share}
         sheets = [sheet.figures for sheet in getattr(self, "different", (self,))]
-        found = [chain.anchors(figures, shares, workload.bs) for figures in sheets]
+        found = [datasheet.anchors(figures, shares, workload.bs) for figures in sheets]
         is_known = all(each and {anchor.workload.bs for anchor in each} == {workload.bs} for each in found)
         if not is_known:
             return None
@@ -414,7 +389,7 @@ class Spec:
         iops = self.expected_iops(geometry, workload) if claim is Claim.STEADY_IOPS else None
         if iops is None:
             return None
-        array = ONE_DRIVE if geometry.is_side_by_side else geometry
+        array = geometry.target
         used = (self._of_one_drive(rw, array, workload) for rw in _needed(array, workload))
         approximate = any(each.approximate for each in used if each)
         return Published(iops, Unit.IOPS, f"one drive's figures, by the law of {geometry}", approximate)
@@ -422,7 +397,7 @@ class Spec:
 
 def _needed(array: Geometry, workload: Workload) -> tuple[str, ...]:
     """Figures of one drive that the level's cost model needs."""
-    reads = workload.read_fraction > 0 or costs(array).reads > 0
+    reads = workload.read_fraction > 0 or costs(array).reads_for_write > 0
     return tuple(rw for rw, needed in (("randread", reads), ("randwrite", workload.read_fraction < 1)) if needed)
 
 

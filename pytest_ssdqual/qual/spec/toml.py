@@ -263,7 +263,10 @@ class Strict(BaseModel):
 
 @frozen
 class _Table:
-    """Annotation of a dataclass in a strict model: a table is validated into it, where strict needs an instance."""
+    """Annotation of a dataclass in a strict model: a table is validated into it, where strict needs an instance.
+
+    Its method ``validated``, if it has one, then returns the final value.
+    """
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         schema = handler(source)
@@ -271,7 +274,8 @@ class _Table:
         while table["type"] != "dataclass":  # in the validators of the whole table
             table = table["schema"]
         table["strict"] = False
-        return schema
+        validated = getattr(source, "validated", None)
+        return no_info_after_validator_function(validated, schema) if validated else schema
 
 
 TABLE = _Table()

@@ -13,8 +13,7 @@ from functools import lru_cache
 from statistics import fmean, stdev, variance
 
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.measured.visited import Visited
+from pytest_ssdqual.qual.measured.run import Measured, Visited
 from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, TooFew, student_t
 
 #: Probability of a difference between repeats by chance up to which it counts. Of two repeats that
@@ -147,6 +146,12 @@ class Basis:
         return Bounds(1 / rate.value, 1 / rate.high, high)
 
 
+def known_scatters(visited: Visited, scale: float = 1.0) -> tuple[Scatter, Scatter]:
+    """Return the scatter of visits' means, and that of cells within their visits, as the mix has them."""
+    between = Scatter(visited.between * scale, visited.between_degrees)
+    return between, Scatter(visited.within * scale, visited.within_degrees)
+
+
 def half_of_rates(
     visited: Visited,
     scale: float,
@@ -159,8 +164,7 @@ def half_of_rates(
     significantly more. Visits with more cells weigh more: their effective number is 1/Σ of the
     squared weights. ``TooFew`` without two visits and without two cells in one.
     """
-    between = Scatter(visited.between * scale, visited.between_degrees)
-    within = Scatter(visited.within * scale, visited.within_degrees)
+    between, within = known_scatters(visited, scale)
     if residuals:
         own_between, own_within = scatters(residuals, visited.cells)
         between = own_between if own_between.exceeds(between) else between

@@ -21,10 +21,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
-from operator import attrgetter
 from statistics import stdev, variance
 
 from pytest_ssdqual.qual.frozen import frozen
@@ -68,10 +66,7 @@ def mean_latency(rounds: Sequence[LatencyHistogram], basis: Basis = ROUNDS, *, i
     fio's buckets. ``n`` counts I/Os. ``is_of_all``: of reads and writes together it follows from the IOPS (Little's
     law), and has their scatter. ``TooFew`` below two rounds or without I/Os.
     """
-    require_rounds(len(rounds))
-    merged = LatencyHistogram.merged(rounds)
-    if not merged:
-        raise TooFew(f"a mean latency needs I/Os, there are none in {len(rounds)} rounds")
+    merged = _merged(rounds, "a mean latency")
     estimate = basis.time_each if is_of_all else basis.bounds
     found = estimate([each.sum_ns for each in rounds], [each.total for each in rounds])
     buckets = [(bucket_of(value_ns), count) for value_ns, count in merged.bins]
@@ -97,10 +92,7 @@ def quantile_of_rounds(rounds: Sequence[LatencyHistogram], q: float, basis: Basi
     I/Os are slower than X to put their share above 1 - q, the quantile is above X. ``n`` counts I/Os. ``TooFew`` below
     two rounds or without I/Os.
     """
-    require_rounds(len(rounds))
-    merged = LatencyHistogram.merged(rounds)
-    if not merged:
-        raise TooFew(f"a quantile needs I/Os, there are none in {len(rounds)} rounds")
+    merged = _merged(rounds, "a quantile")
     bucket = merged.quantile(q)
     values = [value_ns for value_ns, _ in merged.bins]
     # Upwards from the quantile until the share beyond the edge is below 1 - q at this confidence, then downwards.
@@ -122,6 +114,14 @@ def quantile_of_rounds(rounds: Sequence[LatencyHistogram], q: float, basis: Basi
     return Estimate(
         bucket.value_ns, low, high, merged.total, Unit.NANOSECONDS, confidence=confidence, unbounded=unbounded
     )
+
+
+def _merged(rounds: Sequence[LatencyHistogram], what: str) -> LatencyHistogram:
+    require_rounds(len(rounds))
+    merged = LatencyHistogram.merged(rounds)
+    if not merged:
+        raise TooFew(f"{what} needs I/Os, there are none in {len(rounds)} rounds")
+    return merged
 
 
 def _surely_slower(
@@ -202,17 +202,9 @@ def _slower_than(values: Sequence[int], rounds: Sequence[LatencyHistogram]) -> l
     return list(zip(*columns, strict=True))
 
 
-@frozen
-class Clusters:
-    """Interval of the expected number of clusters in the time of all spells together."""
-
-    low: float
-    high: float
-
-
 @lru_cache(maxsize=4096)
-def clusters(hit: int, spells: int, level: float, dispersion: float = 1.0) -> Clusters:
-    """Clusters that ``spells`` spells had if ``hit`` of them had any; see the module.
+def clusters(hit: int, spells: int, level: float, dispersion: float = 1.0) -> tuple[float, float]:
+    """Interval of the number of clusters in all ``spells`` spells together if ``hit`` of them had any; see the module.
 
     Two-sided at ``level``; one-sided if there can be only one end: none hit, or all of them. If hits come in bursts,
     the number of independent spells is divided by their ``dispersion``. Without a hit bursts do not show, and one end
@@ -221,7 +213,7 @@ def clusters(hit: int, spells: int, level: float, dispersion: float = 1.0) -> Cl
     is_one_sided = hit in (0, spells)
     tail, fewer = (1 - level, 1.0) if is_one_sided else ((1 - level) / 2, dispersion)
     low, high = interval(hit / fewer, spells / fewer, tail)
-    return Clusters(-spells * math.log1p(-low), -spells * math.log1p(-high) if high < 1 else math.inf)
+    return -spells * math.log1p(-low), -spells * math.log1p(-high) if high < 1 else math.inf
 
 
 def dispersion_of(hits: Sequence[bool]) -> float:
@@ -255,8 +247,8 @@ def return_level(
     dispersion = dispersion_of([each >= value for each in middle])
     # Both ends of the rate grow with the number of spells that exceed a value.
     surely, maybe = (
-        bisect_left(range(count + 1), True, key=lambda hit: end(clusters(hit, count, level, dispersion)) > allowed)
-        for end in (attrgetter("low"), attrgetter("high"))
+        bisect_left(range(count + 1), True, key=lambda hit: clusters(hit, count, level, dispersion)[end] > allowed)
+        for end in (0, 1)
     )
     low = down[surely - 1] if 0 < surely <= count else -math.inf
     high = up[maybe - 1] if maybe else math.inf
@@ -286,36 +278,10 @@ def pooled_end(
         beyond = pool.index(value)
         above = len(mine) - bisect_right(mine, value)
         chance = float(betainc(above, beyond - above + 1, share)) if above else 1.0
-        if chance < OWN_RATE or clusters(beyond, spells, level).high > allowed:
+        if chance < OWN_RATE or clusters(beyond, spells, level)[1] > allowed:
             break
         proved = value
     return proved
-
-
-def with_exposure(
-    found: Bounds,
-    own: Sequence[float],
-    pool: Sequence[float],
-    measured: Measured,
-    per_hour: float,
-    level: float,
-) -> Bounds:
-    """Return the level with the upper end that the exposure of all drives gives it, if it is less.
-
-    ``own`` and ``pool``: see ``pooled_end``; in the unit of ``found``.
-    """
-    exposure = measured.visited.exposure if measured.visited else None
-    if exposure is None:
-        return found
-    geometry = measured.geometry
-    width = geometry.width - geometry.missing
-    drive_s = width * measured.seconds
-    credited_s = min(exposure.drive_s / width, exposure.array_s)
-    allowed = per_hour * credited_s / 3600
-    share = min(1.0, drive_s / exposure.drive_s)
-    high = min(found.high, pooled_end(own, pool, share, exposure.spells, allowed, level))
-    value = min(found.value, high)
-    return Bounds(value, min(found.low, value), high)
 
 
 def shortest_s(per_hour: float, level: float) -> float:
@@ -360,7 +326,7 @@ def slower_than(limit_ns: float, measured: Measured, confidence_level: Confidenc
     if not spells or seconds <= 0:
         raise TooFew("the rate of slow I/Os needs a time of observation, there is none")
     latency = measured.latency
-    lows, highs = _between([spell.max_ns for spell in spells])
+    lows, highs = ends_of([spell.max_ns for spell in spells])
     hits, possible = ([each > limit_ns for each in ends] for ends in (lows, highs))
     hit, possible_hit, hours = sum(hits), sum(possible), seconds / 3600
     return Exceedance(
@@ -370,36 +336,13 @@ def slower_than(limit_ns: float, measured: Measured, confidence_level: Confidenc
         possible_hit=possible_hit,
         spells=len(spells),
         seconds=seconds,
-        low_per_hour=clusters(hit, len(spells), level, dispersion_of(hits)).low / hours,
-        high_per_hour=clusters(possible_hit, len(spells), level, dispersion_of(possible)).high / hours,
+        low_per_hour=clusters(hit, len(spells), level, dispersion_of(hits))[0] / hours,
+        high_per_hour=clusters(possible_hit, len(spells), level, dispersion_of(possible))[1] / hours,
         confidence=confidence_level.confidence,
     )
 
 
-def slowest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> Bounds:
-    """Latency that is exceeded ``per_hour`` times an hour, nanoseconds; by its own spells only."""
-    seconds = measured.seconds
-    level = Basis.of(measured, confidence_level).level
-    lows, highs = _between([spell.max_ns for spell in measured.spells])
-    found = return_level(lows, highs, seconds, per_hour, level)
-    return replace(found, low=max(0.0, found.low))
-
-
-def slowest_among_all(
-    measured: Measured,
-    confidence_level: ConfidenceLevel,
-    per_hour: float,
-) -> Bounds:
-    """Return the same with what all drives of the run have shown; see ``pooled_end``."""
-    found = slowest(measured, confidence_level, per_hour)
-    exposure = measured.visited.exposure if measured.visited else None
-    _, own = _between([spell.max_ns for spell in measured.spells])
-    _, pool = _between(exposure.slowest_ns if exposure else ())
-    level = Basis.of(measured, confidence_level).level
-    return with_exposure(found, own, pool, measured, per_hour, level)
-
-
-def _between(latencies_ns: Sequence[int]) -> tuple[list[float], list[float]]:
+def ends_of(latencies_ns: Sequence[int]) -> tuple[list[float], list[float]]:
     """Return what each I/O took at least, and at most: the ends of its bucket."""
     buckets = [bucket_of(latency_ns) for latency_ns in latencies_ns]
     lows = [float(bucket.low_ns) for bucket in buckets]

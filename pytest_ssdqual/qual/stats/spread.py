@@ -17,11 +17,10 @@ from statistics import fmean, median, variance
 from pytest_ssdqual.qual.detect.outliers import of_others
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.histogram import bucket_of
-from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.run import Exposure, Measured
 from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, NotApplicable, TooFew, student_t
 from pytest_ssdqual.qual.stats.intervals import ROUNDS, Basis, Bounds
-from pytest_ssdqual.qual.stats.latency import return_level
 from pytest_ssdqual.qual.units import Unit, format_duration
 
 #: Number of batches: few and long, so that neighbours are nearly independent (Schmeiser 1982: ten to thirty).
@@ -72,116 +71,159 @@ class SpellMaxima:
         return SpellMaxima(maxima, self.seconds * times, self.basis, self.batches)
 
 
-def max_latency(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> Estimate:
-    """Latency that is exceeded ``per_hour`` times an hour, nanoseconds. ``TooFew`` without I/Os."""
-    spells = measured.spells
-    if not any(each.max_ns for each in spells):
-        raise TooFew("a maximum latency needs I/Os, there are none")
-    found = latency.slowest_among_all(measured, confidence_level, per_hour)
-    is_proved = math.isfinite(found.high)
-    return _rare(found, measured, confidence_level, per_hour, Unit.NANOSECONDS, is_proved=is_proved)
+@frozen
+class RareEvents:
+    """What happens so many times an hour in one measurement: its slowest I/Os, its slowest and its fastest seconds."""
 
+    measured: Measured
+    confidence_level: ConfidenceLevel
+    per_hour: float
 
-def over_time(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> Estimate:
-    """Latency that is exceeded ``per_hour`` times an hour, over the median of the spells' slowest I/Os: 1 is even.
+    @property
+    def level(self) -> float:
+        return Basis.of(self.measured, self.confidence_level).level
 
-    Numerator and denominator use half of the error rate each: the level by counts of spells, the median by order
-    statistics. The upper end may come from the multiples of their own medians of all drives of the
-    run (``latency.pooled_end``). ``TooFew`` below three spells, or if a spell has no I/O.
-    """
-    half = confidence_level.among(2)
-    slowest = SpellMaxima.of(measured, half)
-    if len(slowest.maxima_ns) < 3:
-        raise TooFew(f"spread over time needs at least 3 spells, there are {len(slowest.maxima_ns)}")
-    worst, usual = latency.slowest(measured, half, per_hour), _median(slowest)
-    ratio = Bounds(
-        value=max(1.0, worst.value / usual.value),
-        low=max(1.0, worst.low / usual.high),
-        high=max(1.0, worst.high / usual.low),
-    )
-    exposure = measured.visited.exposure if measured.visited else None
-    # A multiple of a median is as uncertain as the median, and the bucket of the maximum.
-    further = BUCKET * usual.value / usual.low
-    ratio = latency.with_exposure(
-        ratio,
-        [further * (each / usual.value) for each in slowest.maxima_ns],
-        [further * each for each in exposure.times_median] if exposure else [],
-        measured,
-        per_hour,
-        slowest.basis.level,
-    )
-    is_proved = math.isfinite(ratio.high)
-    found = _rare(ratio, measured, half, per_hour, Unit.RATIO, is_proved=is_proved)
-    return replace(found, basis=f"{_length(slowest.seconds)}, {found.basis}")
+    @property
+    def exposure(self) -> Exposure | None:
+        return self.measured.visited.exposure if self.measured.visited else None
 
+    @property
+    def halved(self) -> RareEvents:
+        """The same with half of the error rate, as each part of a quotient has."""
+        return replace(self, confidence_level=self.confidence_level.among(2))
 
-def worst_second(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> Estimate:
-    """Rate of the slowest seconds of spells that is undercut ``per_hour`` times an hour, over the mean rate.
+    def max_latency(self) -> Estimate:
+        """Latency that is exceeded, nanoseconds. ``TooFew`` without I/Os."""
+        slowest_ns = [each.max_ns for each in self.measured.spells]
+        if not any(slowest_ns):
+            raise TooFew("a maximum latency needs I/Os, there are none")
+        pool_ns = self.exposure.slowest_ns if self.exposure else ()
+        found = self._with_exposure(self._slowest_ios(), latency.ends_of(slowest_ns)[1], latency.ends_of(pool_ns)[1])
+        return self._estimate(found, Unit.NANOSECONDS, is_proved=math.isfinite(found.high))
 
-    1 is perfectly even (seed E-05: 600 of 1,228 MB/s, 0.49). An I/O at the edge of a second may have been counted in
-    its neighbour. If fio reported less often than every second, a second may have been without any I/O. ``TooFew`` if
-    nothing was transferred.
-    """
-    transferred = sum(run.bytes_per_s * run.seconds for run in measured.runs)
-    if not transferred:
-        raise TooFew("the worst second needs I/Os, there are none")
-    mean = transferred / measured.seconds
-    found = _slowest(measured, confidence_level, per_hour)
-    relative = Bounds(found.value / mean, found.low / mean, found.high / mean)
-    return _rare(relative, measured, confidence_level, per_hour, Unit.RATIO)
+    def over_time(self) -> Estimate:
+        """Latency that is exceeded over the median of the spells' slowest I/Os: 1 is even.
 
+        Numerator and denominator use half of the error rate each: the level by counts of spells, the median by order
+        statistics. The upper end may come from the multiples of their own medians of all drives of the run
+        (``latency.pooled_end``). ``TooFew`` below three spells, or if a spell has no I/O.
+        """
+        half = self.halved
+        slowest = SpellMaxima.of(self.measured, half.confidence_level)
+        if len(slowest.maxima_ns) < 3:
+            raise TooFew(f"spread over time needs at least 3 spells, there are {len(slowest.maxima_ns)}")
+        worst, usual = half._slowest_ios(), _median(slowest)
+        ratio = Bounds(
+            value=max(1.0, worst.value / usual.value),
+            low=max(1.0, worst.low / usual.high),
+            high=max(1.0, worst.high / usual.low),
+        )
+        # A multiple of a median is as uncertain as the median, and the bucket of the maximum.
+        further = BUCKET * usual.value / usual.low
+        own = [further * (each / usual.value) for each in slowest.maxima_ns]
+        pool = [further * each for each in self.exposure.times_median] if self.exposure else []
+        ratio = half._with_exposure(ratio, own, pool)
+        found = half._estimate(ratio, Unit.RATIO, is_proved=math.isfinite(ratio.high))
+        return replace(found, basis=f"{_length(slowest.seconds)}, {found.basis}")
 
-def slowest_second(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> Estimate:
-    """Rate of the slowest seconds of spells that is undercut ``per_hour`` times an hour, bytes per second."""
-    found = _slowest(measured, confidence_level, per_hour)
-    return _rare(found, measured, confidence_level, per_hour, Unit.BYTES_PER_SECOND)
+    def worst_second(self) -> Estimate:
+        """Rate of the slowest seconds of spells that is undercut, over the mean rate.
 
+        1 is perfectly even (seed E-05: 600 of 1,228 MB/s, 0.49). An I/O at the edge of a second may have been counted
+        in its neighbour. If fio reported less often than every second, a second may have been without any I/O.
+        ``TooFew`` if nothing was transferred.
+        """
+        transferred = sum(run.bytes_per_s * run.seconds for run in self.measured.runs)
+        if not transferred:
+            raise TooFew("the worst second needs I/Os, there are none")
+        mean = transferred / self.measured.seconds
+        found = self._slowest_seconds()
+        return self._estimate(Bounds(found.value / mean, found.low / mean, found.high / mean), Unit.RATIO)
 
-def fastest_second(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> Estimate:
-    """Rate of the fastest seconds of spells that is exceeded ``per_hour`` times an hour, bytes per second."""
-    found = _fastest(measured, confidence_level, per_hour)
-    return _rare(found, measured, confidence_level, per_hour, Unit.BYTES_PER_SECOND)
+    def slowest_second(self) -> Estimate:
+        """Rate of the slowest seconds of spells that is undercut, bytes per second."""
+        return self._estimate(self._slowest_seconds(), Unit.BYTES_PER_SECOND)
 
+    def fastest_second(self) -> Estimate:
+        """Rate of the fastest seconds of spells that is exceeded, bytes per second."""
+        return self._estimate(self._fastest_seconds(), Unit.BYTES_PER_SECOND)
 
-def fastest_to_slowest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> Estimate:
-    """The fastest over the slowest second (seed E-05: 1,800 over 600 MB/s, "about three times").
+    def fastest_to_slowest(self) -> Estimate:
+        """The fastest over the slowest second (seed E-05: 1,800 over 600 MB/s, "about three times").
 
-    Numerator and denominator use half of the error rate each. ``TooFew`` if a second may have been without any I/O.
-    """
-    half = confidence_level.among(2)
-    fastest, slowest = _fastest(measured, half, per_hour), _slowest(measured, half, per_hour)
-    if not slowest.value:
-        raise TooFew("the slowest second may have had no I/O, so the fastest is no multiple of it")
-    ends = Bounds(
-        value=max(1.0, fastest.value / slowest.value),
-        low=max(1.0, fastest.low / slowest.high),
-        high=max(1.0, fastest.high / slowest.low) if slowest.low else math.inf,
-    )
-    return _rare(ends, measured, half, per_hour, Unit.RATIO)
+        Numerator and denominator use half of the error rate each. ``TooFew`` if a second may have been without any I/O.
+        """
+        half = self.halved
+        fastest, slowest = half._fastest_seconds(), half._slowest_seconds()
+        if not slowest.value:
+            raise TooFew("the slowest second may have had no I/O, so the fastest is no multiple of it")
+        ends = Bounds(
+            value=max(1.0, fastest.value / slowest.value),
+            low=max(1.0, fastest.low / slowest.high),
+            high=max(1.0, fastest.high / slowest.low) if slowest.low else math.inf,
+        )
+        return half._estimate(ends, Unit.RATIO)
 
+    def _slowest_ios(self) -> Bounds:
+        """Latency that is exceeded, nanoseconds; by the measurement's own spells only."""
+        lows, highs = latency.ends_of([spell.max_ns for spell in self.measured.spells])
+        found = self._level(lows, highs)
+        return replace(found, low=max(0.0, found.low))
 
-def _slowest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> Bounds:
-    """Slower is worse, so the level of the negated rates is used."""
-    edge = measured.workload.largest_bytes
-    found = return_level(
-        [-(each.slowest_high + edge) for each in measured.spells],
-        [-max(0.0, each.slowest_low - edge) for each in measured.spells],
-        measured.seconds, per_hour, Basis.of(measured, confidence_level).level,
-    )  # fmt: skip
-    low, value = (0.0 if math.isinf(each) else -each for each in (found.high, found.value))
-    high = -found.low
-    return Bounds(max(low, min(value, high)), low, high)
+    def _slowest_seconds(self) -> Bounds:
+        """Slower is worse, so the level of the negated rates is used."""
+        spells, edge = self.measured.spells, self.measured.workload.largest_bytes
+        found = self._level(
+            [-(each.slowest_high + edge) for each in spells], [-max(0.0, each.slowest_low - edge) for each in spells]
+        )
+        low, value = (0.0 if math.isinf(each) else -each for each in (found.high, found.value))
+        high = -found.low
+        return Bounds(max(low, min(value, high)), low, high)
 
+    def _fastest_seconds(self) -> Bounds:
+        spells, edge = self.measured.spells, self.measured.workload.largest_bytes
+        if not any(each.fastest_high for each in spells):
+            raise TooFew("the fastest second needs I/Os, there are none")
+        return self._level(
+            [max(0.0, each.fastest_low - edge) for each in spells], [each.fastest_high + edge for each in spells]
+        )
 
-def _fastest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> Bounds:
-    if not any(each.fastest_high for each in measured.spells):
-        raise TooFew("the fastest second needs I/Os, there are none")
-    edge = measured.workload.largest_bytes
-    return return_level(
-        [max(0.0, each.fastest_low - edge) for each in measured.spells],
-        [each.fastest_high + edge for each in measured.spells],
-        measured.seconds, per_hour, Basis.of(measured, confidence_level).level,
-    )  # fmt: skip
+    def _level(self, lows: Sequence[float], highs: Sequence[float]) -> Bounds:
+        return latency.return_level(lows, highs, self.measured.seconds, self.per_hour, self.level)
+
+    def _with_exposure(self, found: Bounds, own: Sequence[float], pool: Sequence[float]) -> Bounds:
+        """Return the level with the upper end that the exposure of all drives gives it, if it is less.
+
+        ``own`` and ``pool``: see ``latency.pooled_end``; in the unit of ``found``.
+        """
+        exposure = self.exposure
+        if exposure is None:
+            return found
+        width = self.measured.geometry.width - self.measured.geometry.missing
+        drive_s = width * self.measured.seconds
+        credited_s = min(exposure.drive_s / width, exposure.array_s)
+        allowed = self.per_hour * credited_s / 3600
+        share = min(1.0, drive_s / exposure.drive_s)
+        high = min(found.high, latency.pooled_end(own, pool, share, exposure.spells, allowed, self.level))
+        value = min(found.value, high)
+        return Bounds(value, min(found.low, value), high)
+
+    def _estimate(self, found: Bounds, unit: Unit, *, is_proved: bool = False) -> Estimate:
+        """Return the estimate; unless its bad end is proved, with what that would take."""
+        seconds, often = self.measured.seconds, f"{self.per_hour:g} times an hour"
+        shortest = latency.shortest_s(self.per_hour, self.level)
+        observed = f"{format_duration(shortest)} of observation, {format_duration(seconds)} were observed"
+        is_short = seconds < shortest and not is_proved
+        return Estimate(
+            found.value,
+            found.low,
+            found.high,
+            len(self.measured.spells),
+            unit,
+            confidence=self.confidence_level.confidence,
+            basis=f"exceeded {often}",
+            unbounded=f"what happens {often} takes {observed}" if is_short else "",
+        )
 
 
 def of_writes(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
@@ -224,27 +266,6 @@ def _median(slowest: SpellMaxima) -> Bounds:
     beyond = max(0, int(binom.ppf((1 - slowest.basis.level) / 2, len(maxima), 0.5)) - 1)
     low, high = bucket_of(maxima[beyond]), bucket_of(maxima[len(maxima) - 1 - beyond])
     return Bounds(float(median(maxima)), float(low.low_ns), float(high.high_ns))
-
-
-def _rare(
-    found: Bounds,
-    measured: Measured,
-    confidence_level: ConfidenceLevel,
-    per_hour: float,
-    unit: Unit,
-    *,
-    is_proved: bool = False,
-) -> Estimate:
-    """Return the estimate; unless its bad end is proved, with what that would take."""
-    spells = measured.spells
-    shortest = latency.shortest_s(per_hour, Basis.of(measured, confidence_level).level)
-    observed = f"{format_duration(shortest)} of observation, {format_duration(measured.seconds)} were observed"
-    is_short = measured.seconds < shortest and not is_proved
-    short = f"what happens {per_hour:g} times an hour takes {observed}" if is_short else ""
-    return Estimate(
-        found.value, found.low, found.high, len(spells), unit, confidence=confidence_level.confidence,
-        basis=f"exceeded {per_hour:g} times an hour", unbounded=short,
-    )  # fmt: skip
 
 
 def between(one: SpellMaxima, other: SpellMaxima) -> Estimate:

@@ -1,4 +1,10 @@
-"""IOPS and bytes per second of a measurement, with their confidence intervals."""
+"""IOPS and bytes per second of a measurement, with their confidence intervals.
+
+An interval covers how a rate scatters on drives with the history that they have. Another fill moves the rate itself.
+Measured on real drives: the public data of SSD-iq (Haas et al., VLDB 2025, github.com/gabriel-haas/ssdiq-pub) have one
+enterprise NVMe drive of 1.92 TB twice under uniform random 4-KiB writes, 120,555 IOPS after a sequential and 117,749
+after a shuffled fill: 2.4 %. Without any fill it is 8 % for uniform writes and more for skewed ones.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +15,7 @@ from operator import attrgetter
 
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.stats.estimate import (
     USUAL,
     ConfidenceLevel,
@@ -18,6 +25,12 @@ from pytest_ssdqual.qual.stats.estimate import (
 )
 from pytest_ssdqual.qual.stats.intervals import Basis, of_repeats
 from pytest_ssdqual.qual.units import Unit
+
+#: Difference of the steady rates of one drive after another fill or history, per cent, from … to ….
+REPEATABILITY_PERCENT = (2, 3)
+
+#: Claims about steady rates.
+STEADY_RATES = frozenset({Claim.STEADY_IOPS, Claim.READ_IOPS, Claim.WRITE_IOPS, Claim.THROUGHPUT, Claim.SETTLED_IOPS})
 
 
 def iops(measured: Measured, confidence_level: ConfidenceLevel = USUAL, *, has_own_repeats: bool = True) -> Estimate:
@@ -52,10 +65,7 @@ def rate_kept(measured: Measured, confidence_level: ConfidenceLevel = USUAL) -> 
     asked = measured.runs[0].asked_iops
     if not asked:
         raise NotApplicable(f"{measured.workload} asks for no rate")
-    found, percent = iops(measured, confidence_level), 100 / asked
-    return replace(
-        found, value=percent * found.value, low=percent * found.low, high=percent * found.high, unit=Unit.PERCENT
-    )
+    return replace(iops(measured, confidence_level).times(100 / asked), unit=Unit.PERCENT)
 
 
 def require(measured: Measured, has_them: bool, direction: str) -> None:
@@ -104,3 +114,10 @@ def of_rounds(
     standard deviation is at least that of counting: at two edges the variance is 1/6 of ``least`` squared.
     """
     return mean_of_rounds(rates, unit, confidence_level, least / round_s / math.sqrt(6))
+
+
+def repeatability() -> str:
+    """Return the sentence that stands once beside all intervals of steady rates."""
+    low, high = REPEATABILITY_PERCENT
+    moves = f"Another fill or history of the drives moves a steady rate by {low} to {high} %"
+    return f"{moves}, which the interval of one run does not contain."

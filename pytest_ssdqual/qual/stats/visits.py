@@ -28,14 +28,13 @@ from statistics import fmean, median, stdev
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.interval import Interval
-from pytest_ssdqual.qual.measured.run import SPELL_S, Measured, Run
-from pytest_ssdqual.qual.measured.visited import Exposure, Visited
+from pytest_ssdqual.qual.measured.run import SPELL_S, Exposure, Measured, Run, Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.protocol_rules import VisitRule
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, student_t
 from pytest_ssdqual.qual.stats.group_sequential import nominal_level
-from pytest_ssdqual.qual.stats.intervals import Scatter, usual_cells
+from pytest_ssdqual.qual.stats.intervals import known_scatters, usual_cells
 from pytest_ssdqual.qual.workload.workload import Workload
 
 #: A workload on an array, or on drives side by side.
@@ -208,12 +207,8 @@ class Mix:
 
         ``cells`` are those of one of its points.
         """
-        own, others = self.visited(cells), pooled.visited(cells)
-        within = Scatter(own.within, own.within_degrees)
-        between = Scatter(own.between, own.between_degrees)
-        return within.exceeds(Scatter(others.within, others.within_degrees), OF_ITS_OWN) or between.exceeds(
-            Scatter(others.between, others.between_degrees), OF_ITS_OWN
-        )
+        own, others = (known_scatters(mix.visited(cells)) for mix in (self, pooled))
+        return any(scatter.exceeds(of_all, OF_ITS_OWN) for scatter, of_all in zip(own, others, strict=True))
 
     def visited(self, cells: Sequence[Cell]) -> Visited:
         """Return what is known of a point of this mix, at a single look."""

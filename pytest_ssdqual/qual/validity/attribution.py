@@ -8,16 +8,17 @@ cause is unexplained.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from statistics import median
+from typing import TypeVar
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.units import Unit, format_latency, format_value
-from pytest_ssdqual.qual.validity.shortfall import MemberEvidence, Shortfall
+from pytest_ssdqual.qual.validity.shortfall import Shortfall
 
 #: Error of a prediction from exact curves: `bench/attribution.py` and the lab found up to 5 % on flawless arrays.
 MODEL_ERROR = 0.05
@@ -112,14 +113,14 @@ class Cause:
     """The attributed cause of one shortfall."""
 
     culprit: Culprit
-    #: Share of right answers of the rule that found it in `bench/attribution.py`, 0…1; 0 if no rule did.
-    confidence: float
     #: One clause with the evidence: ``its I/Os waited 6.1 ms, those of its siblings 3.0 ms``.
     evidence: str
     #: Serial numbers, if drives are the culprit, or those behind the shared path; the worst first.
     drives: tuple[str, ...] = ()
     #: One clause with what to change; "" if drives are the culprit.
     advice: str = ""
+    #: Share of right answers of the rule that found it in `bench/attribution.py`, 0…1; 0 if no rule did.
+    confidence: float = 0.0
     #: A measured ceiling shows that something above the drives decided, and that they can do what is needed.
     is_proven: bool = False
 
@@ -141,22 +142,27 @@ class Cause:
         return f"cause: {self.subject}, {self.evidence}"
 
 
+EvidenceT = TypeVar("EvidenceT")
 Rule = Callable[[Shortfall], Cause | None]
 
 
 def attribute(shortfall: Shortfall) -> Cause:
     """Return the cause of the shortfall; ``UNEXPLAINED`` if the evidence fits none, ``UNKNOWN`` if there is none."""
-    return first_of(RULES, shortfall) or _unexplained(shortfall)
+    return with_nodes(first_of(RULES, shortfall) or _unexplained(shortfall), shortfall)
 
 
-def first_of(rules: Mapping[Rule, float], shortfall: Shortfall) -> Cause | None:
-    """Return the cause by the first rule that holds, with the rule's confidence and the NUMA nodes in its advice."""
-    held = ((rule(shortfall), confidence) for rule, confidence in rules.items())
-    found = next((replace(found, confidence=confidence) for found, confidence in held if found), None)
+def with_nodes(found: Cause, shortfall: Shortfall) -> Cause:
+    """Return the cause with the drives' NUMA nodes in its advice, if it is md or the host."""
     nodes = shortfall.host.numa_nodes
-    if found and found.culprit in (Culprit.MD, Culprit.HOST) and len(nodes) > 1:
-        return replace(found, advice=f"{found.advice}; the drives are on NUMA nodes {', '.join(map(str, nodes))}")
-    return found
+    if found.culprit not in (Culprit.MD, Culprit.HOST) or len(nodes) < 2:
+        return found
+    return replace(found, advice=f"{found.advice}; the drives are on NUMA nodes {', '.join(map(str, nodes))}")
+
+
+def first_of(rules: Mapping[Callable[[EvidenceT], Cause | None], float], evidence: EvidenceT) -> Cause | None:
+    """Return the cause by the first rule that holds, with the rule's confidence."""
+    held = ((rule(evidence), confidence) for rule, confidence in rules.items())
+    return next((replace(found, confidence=confidence) for found, confidence in held if found), None)
 
 
 def _members_cannot(found: Shortfall) -> Cause | None:
@@ -199,7 +205,7 @@ def drive_delivers_less(found: Shortfall) -> Cause | None:
     whose = "its" if len(slow) == 1 else "their"
     longest, others = format_latency(slow[0][1]), format_latency(wait_ns)
     what = f"{whose} I/Os waited {longest} in the array, those of the others {others}"
-    return drives(what, [each for _, _, each in slow])
+    return drives(what, [each.drive for _, _, each in slow])
 
 
 def drive_stands_out(found: Shortfall) -> Cause | None:
@@ -222,7 +228,7 @@ def drive_stands_out(found: Shortfall) -> Cause | None:
             slow.sort(key=lambda each: -each[0])
             whose = "its" if len(slow) == 1 else "their"
             what = f"{whose} {kind}s waited {format_latency(slow[0][0])}, those of the others {format_latency(usual)}"
-            return drives(what, [each for _, _, each in slow])
+            return drives(what, [each.drive for _, _, each in slow])
     return None
 
 
@@ -329,10 +335,10 @@ def _of_members(found: Shortfall) -> Cause:
         shares = ", ".join(f"{100 * share:.0f} %" for share, _ in named[:NAMED])
         whose = "it does" if len(named) == 1 else "they do"
         evidence = f"{whose} {shares} of the median drive's IOPS at this load"
-        return drives(evidence, [each for _, each in named])
+        return drives(evidence, [each.drive for _, each in named])
     predicted = format_value(found.predicted.value, Unit.IOPS) if found.predicted else "less"
     what = f"{found.geometry} of these drives can do {predicted}, by their own curves"
-    return Cause(Culprit.DRIVES, 0.0, what, tuple(each.drive for _, each in slow))
+    return Cause(Culprit.DRIVES, what, tuple(each.drive for _, each in slow))
 
 
 def _suffice_alone(found: Shortfall, share: float) -> bool:
@@ -360,7 +366,7 @@ def path(found: Shortfall, is_enough: Callable[[float], bool]) -> Cause | None:
         return None
     behind = tuple(each.drive for _, each in slowed)
     what = f"{len(behind)} drives side by side do {share:.0%} of what they do alone"
-    return Cause(Culprit.PATH, 0.0, what, behind, ADVICE[Culprit.PATH])
+    return Cause(Culprit.PATH, what, behind, ADVICE[Culprit.PATH])
 
 
 def _most(found: Shortfall) -> float:
@@ -402,9 +408,8 @@ def is_above_drives(found: Shortfall) -> bool:
 
 def cause(culprit: Culprit, evidence: str) -> Cause:
     """Return a cause; ``first_of`` adds the confidence of the rule."""
-    return Cause(culprit, 0.0, evidence, advice=ADVICE.get(culprit, ""))
+    return Cause(culprit, evidence, advice=ADVICE.get(culprit, ""))
 
 
-def drives(evidence: str, members: Iterable[MemberEvidence]) -> Cause:
-    names = tuple(each.drive for each in members)
-    return Cause(Culprit.DRIVE if len(names) == 1 else Culprit.DRIVES, 0.0, evidence, names)
+def drives(evidence: str, serials: Sequence[str]) -> Cause:
+    return Cause(Culprit.DRIVE if len(serials) == 1 else Culprit.DRIVES, evidence, tuple(serials))

@@ -1,4 +1,4 @@
-"""One validity check: a figure, the range in which it is believable, and objections."""
+"""One validity check: a figure, and objections if it is not believable."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from pytest_ssdqual.qual.frozen import frozen
 
 @frozen
 class Check:
-    """A figure, its believable range, and the objections if it is outside."""
+    """A figure, and the objections if it is outside its believable range."""
 
     #: Ends with the unit, like all figures of the evidence: ``cpu_busy_percent``.
     name: str
     #: None if it could not be read.
-    figure: float | None
-    #: The believable range, in words: ``90 to 105 %``.
-    believable: str
+    figure: float | None = None
     #: Reasons not to judge the measurement.
     objections: tuple[str, ...] = ()
     #: Serial number, if the check is about one drive.
@@ -30,8 +28,3 @@ class Check:
         if self.objections:
             return False
         return True if self.answered and self.figure is not None else None
-
-
-def unknown(name: str, believable: str, drive: str = "") -> Check:
-    """A check whose figure could not be read."""
-    return Check(name, None, believable, drive=drive)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from enum import StrEnum
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import KernelLine
@@ -33,21 +32,6 @@ TELL_APART = (
     "to tell them apart, compare the drives on the same adapter or expander, read the counters of CRC and link errors "
     "(SMART, `smartctl -l sataphy`, AER in sysfs), and repeat with the drive in another slot"
 )
-
-
-class FailureOrigin(StrEnum):
-    """The part of the system that failed, or that prevented the measurement."""
-
-    DRIVE = "drive"
-    #: A drive, or its slot, cable or backplane.
-    LINK = "link"
-    #: An HBA, a fabric, or a path that several drives share.
-    PATH = "path"
-    HOST = "host"
-    #: A drive that did as another program or its owner had told it: locked, protected, reserved, being erased.
-    REFUSED = "refused"
-    PERSON = "person"
-    UNKNOWN = "unknown"
 
 
 @frozen
@@ -92,7 +76,8 @@ class FailedDrive:
 class FailureAttribution:
     """Origin of a failed measurement; ``drives`` is empty unless drives are the origin."""
 
-    origin: FailureOrigin
+    #: What failed, or prevented the measurement: drive, link, path, host, refused, person or unknown.
+    origin: Fault
     drives: tuple[FailedDrive, ...] = ()
     #: The evidence as a clause, and what a person can do; empty if nothing is known, or if the origin is a drive.
     why: str = ""
@@ -111,15 +96,6 @@ class _Word:
     place: int
 
 
-#: Origins of reasons that are nobody's defect, in the order in which they explain a loss.
-_ORIGINS = {
-    Fault.HOST: FailureOrigin.HOST,
-    Fault.PATH: FailureOrigin.PATH,
-    Fault.PERSON: FailureOrigin.PERSON,
-    Fault.REFUSED: FailureOrigin.REFUSED,
-    Fault.LINK: FailureOrigin.LINK,
-    Fault.UNKNOWN: FailureOrigin.UNKNOWN,
-}
 _OWN = Fault.MEDIUM, Fault.DRIVE
 _READ_ONLY = Meaning(
     Fault.REFUSED, "the kernel holds it as read-only, and its health gives no reason", fault_codes.UNPROTECT
@@ -186,7 +162,7 @@ def attribute(error: str, drives: Sequence[DriveTrace], kernel: Iterable[KernelL
             if suspect.is_lost and (suspect.trace.present is False or suspect.trace.is_faulty)
         ]
         accused = [*proven, *gone] if len(gone) == 1 and not is_of_host else proven
-        return FailureAttribution(FailureOrigin.DRIVE, tuple(suspect.failed for suspect in accused))
+        return FailureAttribution(Fault.DRIVE, tuple(suspect.failed for suspect in accused))
     if OF_HOST.search(error) and not any(map(_is_lost, drives, named)):
         # A drive that recovered does not kill fio, and a host that has no memory does.
         suspects = []
@@ -229,9 +205,9 @@ def _unproven(suspects: Sequence[_Suspect]) -> FailureAttribution:
         serials = tuple(suspect.trace.serial for suspect in together)
         words = next((f"; kernel: {suspect.kernel[0]}" for suspect in together if suspect.kernel), "")
         why = f"{len(together)} drives failed at once ({', '.join(serials)}), which points to a path that they share"
-        return FailureAttribution(FailureOrigin.PATH, why=f"{why}{words}", about=serials)
+        return FailureAttribution(Fault.PATH, why=f"{why}{words}", about=serials)
     if lost:
-        return FailureAttribution(FailureOrigin.DRIVE, tuple(suspect.failed for suspect in lost))
+        return FailureAttribution(Fault.DRIVE, tuple(suspect.failed for suspect in lost))
     return _explained(of(Fault.PERSON) or of(Fault.REFUSED) or linked or of(Fault.UNKNOWN))
 
 
@@ -251,7 +227,7 @@ def _explained(suspects: Sequence[_Suspect]) -> FailureAttribution:
     cure = TELL_APART if reason.fault is Fault.LINK else reason.cure
     quoted = [word.line.describe() for suspect in alike for word in suspect.words if word.meaning is reason][:QUOTED]
     parts = (beginning, cure, f"kernel: {' | '.join(quoted)}" if quoted else "")
-    return FailureAttribution(_ORIGINS[reason.fault], why="; ".join(filter(None, parts)), about=serials, cure=cure)
+    return FailureAttribution(reason.fault, why="; ".join(filter(None, parts)), about=serials, cure=cure)
 
 
 def _without_suspects(error: str, shared: Sequence[_Word]) -> FailureAttribution:
@@ -261,8 +237,9 @@ def _without_suspects(error: str, shared: Sequence[_Word]) -> FailureAttribution
             if word := next(_of(shared, fault), None):
                 parts = (f"the kernel reports a fault of the host: {word.meaning.text}", word.meaning.cure)
                 why = f"{'; '.join(filter(None, parts))}; kernel: {word.line.describe()}"
-                return FailureAttribution(_ORIGINS.get(fault, FailureOrigin.HOST), why=why, cure=word.meaning.cure)
-    return FailureAttribution(FailureOrigin.UNKNOWN)
+                origin = Fault.PATH if fault is Fault.PATH else Fault.HOST
+                return FailureAttribution(origin, why=why, cure=word.meaning.cure)
+    return FailureAttribution(Fault.UNKNOWN)
 
 
 def _suspect(

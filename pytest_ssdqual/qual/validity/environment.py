@@ -18,7 +18,7 @@ from pytest_ssdqual.qual.measured.environment import (
 )
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.units import format_duration
-from pytest_ssdqual.qual.validity.check import Check, unknown
+from pytest_ssdqual.qual.validity.check import Check
 
 #: Above this the host limits the rate, not the drives.
 CPU_BUSY = 0.95
@@ -32,9 +32,6 @@ CPU_THROTTLED = 0.01
 #: NTP slews by 0.05 % at most; a step, or a clock that runs wrong, makes rates and times wrong by as much.
 CLOCK_S, CLOCK_SHARE = 0.5, 0.001
 
-CPU_RANGE, ONE_CPU_RANGE = f"up to {CPU_BUSY:.0%}", f"below {ONE_CPU_BUSY:.0%} in the kernel"
-JOBS_RANGE, THROTTLED_RANGE = f"up to {JOBS_BUSY:.0%}", f"up to {CPU_THROTTLED:.0%} of the time"
-CLOCK_RANGE = f"up to {CLOCK_S:g} s and {CLOCK_SHARE:.1%}"
 #: Kernel messages of faults that are the host's: kernel/hung_task.c, drivers/iommu/{intel/dmar,amd/iommu}.c, and
 #: drivers/firmware/efi/cper.c, which prints each record of firmware (GHES) with a number of its own.
 HOST_FAULTS = (
@@ -42,26 +39,22 @@ HOST_FAULTS = (
     (re.compile(r"DMAR: ?\[.*\] Request device \[|AMD-Vi: Event logged \["), "the IOMMU reported a fault"),
     (re.compile(r"\{\d+\}\[Hardware Error\]: "), "firmware reported a hardware error"),
 )
-HEAT_RANGE, LINK_RANGE = "below its own warning threshold", "100%"
-#: The spec makes heat the product's behaviour, which verdicts judge.
-PROMISED_RANGE = "as promised"
 
 
 def of_host(run: Run) -> Iterator[Check]:
     """Checks of the machine, once for any number of drives."""
     environment = run.seen
     if environment is None:
-        names = ("cpu_busy_percent", CPU_RANGE), ("clock_jump_s", CLOCK_RANGE), ("host_faults", "none")
-        yield from (unknown(*each) for each in names)
+        yield from map(Check, ("cpu_busy_percent", "clock_jump_s", "host_faults"))
         return
     yield from _cpu(environment.cpu)
     yield _jobs(environment)
     yield from _clock(environment)
     if environment.kernel is None:
-        yield unknown("host_faults", "none")
+        yield Check("host_faults")
     else:
         faults = host_faults(environment.kernel)
-        yield Check("host_faults", len(faults), "none", faults)
+        yield Check("host_faults", len(faults), faults)
 
 
 def host_faults(kernel: KernelLog) -> tuple[str, ...]:
@@ -77,7 +70,7 @@ def of_drives(run: Run) -> Iterator[Check]:
     """Checks of each drive: temperature and link."""
     for drive in run.seen.drives if run.seen else ():
         for check in _heat(drive.name, drive.heat):
-            yield replace(check, believable=PROMISED_RANGE, objections=()) if run.is_heat_promised else check
+            yield replace(check, objections=()) if run.is_heat_promised else check
         yield _link(drive)
 
 
@@ -87,36 +80,36 @@ def of_array(run: Run) -> Iterator[Check]:
         return
     syncs = run.seen.array.syncs if run.seen and run.seen.array else None
     if syncs is None:
-        yield unknown("resyncs", "none")
+        yield Check("resyncs")
         return
     objections = tuple(f"md began to work on the array meanwhile (kernel log: {each})" for each in syncs)
-    yield Check("resyncs", len(syncs), "none", objections)
+    yield Check("resyncs", len(syncs), objections)
 
 
 def _cpu(cpu: Cpu | None) -> Iterator[Check]:
     if cpu is None:
-        yield unknown("cpu_busy_percent", CPU_RANGE)
+        yield Check("cpu_busy_percent")
         return
     objection = f"the host's CPU was {cpu.busy:.0%} busy, so it may have set the pace"
-    yield Check("cpu_busy_percent", 100 * cpu.busy, CPU_RANGE, (objection,) if cpu.busy > CPU_BUSY else ())
+    yield Check("cpu_busy_percent", 100 * cpu.busy, (objection,) if cpu.busy > CPU_BUSY else ())
     # For a single CPU the first figure suffices.
     alone = cpu.count > 1 and cpu.busiest_in_kernel >= ONE_CPU_BUSY
     objection = (
         f"one of the host's {cpu.count} CPUs was {cpu.busiest_in_kernel:.1%} busy, most of it in the kernel, so it may "
         "have set the pace: spread interrupts, or raise array.group_threads"
     )
-    yield Check("cpu_busiest_percent", 100 * cpu.busiest_in_kernel, ONE_CPU_RANGE, (objection,) if alone else ())
+    yield Check("cpu_busiest_percent", 100 * cpu.busiest_in_kernel, (objection,) if alone else ())
     if cpu.throttled is None:
-        yield unknown("cpu_throttled_percent", THROTTLED_RANGE)
+        yield Check("cpu_throttled_percent")
         return
     objection = f"a CPU was slowed down by its own heat for {cpu.throttled:.1%} of the time"
     hot = cpu.throttled > CPU_THROTTLED
-    yield Check("cpu_throttled_percent", 100 * cpu.throttled, THROTTLED_RANGE, (objection,) if hot else ())
+    yield Check("cpu_throttled_percent", 100 * cpu.throttled, (objection,) if hot else ())
 
 
 def _jobs(environment: ProcessEnvironment) -> Check:
     if environment.jobs_busy is None:
-        return unknown("fio_cpu_percent", JOBS_RANGE)
+        return Check("fio_cpu_percent")
     objection = (
         f"fio's jobs kept a CPU each {environment.jobs_busy:.0%} busy, so they may have set the pace: "
         "use more of them (load.jobs of the protocol, for sequential workloads streams), or faster CPUs"
@@ -124,7 +117,6 @@ def _jobs(environment: ProcessEnvironment) -> Check:
     return Check(
         "fio_cpu_percent",
         100 * environment.jobs_busy,
-        JOBS_RANGE,
         (objection,) if environment.jobs_busy > JOBS_BUSY else (),
     )
 
@@ -132,20 +124,20 @@ def _jobs(environment: ProcessEnvironment) -> Check:
 def _clock(environment: ProcessEnvironment) -> Iterator[Check]:
     may = CLOCK_S + CLOCK_SHARE * environment.seconds
     if environment.clock_jump_s is None:
-        yield unknown("clock_jump_s", CLOCK_RANGE)
+        yield Check("clock_jump_s")
     else:
         jump_s = environment.clock_jump_s
         objection = (
             f"the machine's clock was set {'forward' if jump_s > 0 else 'back'} by {format_duration(abs(jump_s))}"
         )
         wrong = abs(jump_s) > may + environment.clock_resolution_s
-        yield Check("clock_jump_s", jump_s, CLOCK_RANGE, (objection,) if wrong else ())
+        yield Check("clock_jump_s", jump_s, (objection,) if wrong else ())
     # The machine's clock may be ahead by fio's start and end, whose length is unknown.
     ahead_s = environment.fio_s - environment.seconds
     objection = (
         f"fio counted {environment.fio_s:.1f} s where by the machine's clock only {environment.seconds:.1f} s passed"
     )
-    yield Check("fio_clock_ahead_s", ahead_s, CLOCK_RANGE, (objection,) if ahead_s > may else ())
+    yield Check("fio_clock_ahead_s", ahead_s, (objection,) if ahead_s > may else ())
 
 
 def _heat(name: str, heat: DriveTemperature) -> Iterator[Check]:
@@ -160,7 +152,7 @@ def _heat(name: str, heat: DriveTemperature) -> Iterator[Check]:
     if warm or heat.too_warm:
         objections.append(f"drive {name} was too warm: {degrees}{limit}")
     answered = heat.limit_c is not None or heat.too_warm is not None
-    yield Check("temperature_c", heat.temperature_c, HEAT_RANGE, tuple(objections), name, answered=answered)
+    yield Check("temperature_c", heat.temperature_c, tuple(objections), name, answered=answered)
     objections = []
     if heat.too_warm_s:
         objections.append(
@@ -172,16 +164,14 @@ def _heat(name: str, heat: DriveTemperature) -> Iterator[Check]:
     figure = heat.too_warm_s
     if figure is None and heat.events is not None:
         figure = 0.0
-    yield Check("too_warm_s", figure, "0 s", tuple(objections), name)
+    yield Check("too_warm_s", figure, tuple(objections), name)
 
 
 def _link(drive: DriveEnvironment) -> Check:
     """Link of a drive: half of the lanes is a wrong slot, cable or riser, not a slow drive."""
     link = drive.link
     if link is None:
-        return unknown("link_percent", LINK_RANGE, drive.name)
+        return Check("link_percent", drive=drive.name)
     objection = f"drive {drive.name} is connected by less than it can do: {link.describe()}"
     full = link.speed >= link.max_speed and link.width >= link.max_width
-    return Check(
-        "link_percent", 100 * link.share, LINK_RANGE, () if full else (objection,), drive.name, low_is_bad=True
-    )
+    return Check("link_percent", 100 * link.share, () if full else (objection,), drive.name, low_is_bad=True)

@@ -1,6 +1,6 @@
 """Signatures of faults in the kernel's log: which words mean which fault, whose it is, and what a person can do.
 
-Each row names its source in Linux. The first row that matches a message counts, so that exact words precede general
+Above each row is its source in Linux. The first row that matches a message counts, so that exact words precede general
 ones. A message without a row proves nothing. Rows with ``no_device`` name no drive and nothing that it hangs on, and
 the collector on the machine is given their patterns (``host_pattern``): these are extended regular expressions, as awk
 has them, and at the same time Python's.
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import field
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.validity import fault_codes
@@ -52,190 +51,203 @@ HARDWARE = Meaning(Fault.HOST, "the host reported an error of its hardware", _HA
 
 @frozen
 class Wording:
-    """One row: words of the kernel, their meaning, and where Linux prints them."""
+    """One row: words of the kernel, and their meaning."""
 
     meaning: Meaning
     pattern: str
-    source: str
     no_device: bool = False
-    compiled: re.Pattern[str] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "compiled", re.compile(self.pattern))
 
 
 #: In the order in which they are tried.
 SIGNATURES: tuple[Wording, ...] = (
-    # Nothing, or what another message explains.
-    Wording(CONSEQUENCE, r"Timeout on hotplug command", "pciehp_hpc.c: of the port, not of a drive"),
-    Wording(CONSEQUENCE, r"severity=Correct|\[12\] (Replay Timer )?Timeout", "drivers/pci/pcie/aer.c"),
-    Wording(CONSEQUENCE, r"^md/|^md: |^md[0-9]+: ", "drivers/md/md.c, raid1.c, raid5.c, raid10.c"),
-    Wording(CONSEQUENCE, r"(blocked|blocked in I/O wait) for more than [0-9]+ seconds", "kernel/hung_task.c"),
-    Wording(CONSEQUENCE, r"hard resetting link|EH complete|SATA link up", "drivers/ata/libata-eh.c"),
-    Wording(CONSEQUENCE, r"Power-on or device reset occurred|[Tt]ask abort: SUCCESS", "drivers/scsi/scsi_error.c"),
-    Wording(CONSEQUENCE, r"Shutdown timeout set to|restart after slot reset", "drivers/nvme/host/pci.c"),
-    # A person or another program.
-    Wording(
-        TAKEN_AWAY, r"Attention button pressed|[Bb]utton (press|ignore)|due to button press",
-        "drivers/pci/hotplug/pciehp_ctrl.c, pciehp_hpc.c",
-    ),
-    Wording(DISCONNECTED, r"Removing ctrl: NQN", "drivers/nvme/host/fabrics.c, core.c"),
-    Wording(RESCANNED, r"rescanning namespaces", "drivers/nvme/host/core.c, nvme_handle_aen_notice"),
-    Wording(RESET_BY_HAND, r"nvme[0-9]+: resetting controller$", "drivers/nvme/host/ioctl.c, NVME_IOCTL_RESET"),
-    Wording(RESET_BY_HAND, r"CSTS=0x1[014589cd]\b", "drivers/nvme/host/pci.c, NVMe base: CSTS.NSSRO"),
-    Wording(fault_codes.ACTIVATING, r"[Ff](irm)?w(are)? activation", "drivers/nvme/host/core.c, nvme_fw_act_work"),
-    Wording(fault_codes.RESERVED, r"[Rr]eservation conflict", "drivers/scsi/scsi_error.c"),
-    Wording(fault_codes.PROTECTED, r"Write Protect is on", "drivers/scsi/sd.c"),
-    # The host.
-    Wording(LOST_INTERRUPT, r"timeout, completion polled", "drivers/nvme/host/pci.c, nvme_timeout"),
-    Wording(LOST_INTERRUPT, r"ata[0-9.]+: lost interrupt", "drivers/ata/libata-sff.c"),
-    Wording(LOST_INTERRUPT, r"irq [0-9]+: nobody cared|Disabling IRQ #", "kernel/irq/spurious.c", no_device=True),
+    # == Nothing, or what another message explains:
+    # pciehp_hpc.c: of the port, not of a drive
+    Wording(CONSEQUENCE, r"Timeout on hotplug command"),
+    # drivers/pci/pcie/aer.c
+    Wording(CONSEQUENCE, r"severity=Correct|\[12\] (Replay Timer )?Timeout"),
+    # drivers/md/md.c, raid1.c, raid5.c, raid10.c
+    Wording(CONSEQUENCE, r"^md/|^md: |^md[0-9]+: "),
+    # kernel/hung_task.c
+    Wording(CONSEQUENCE, r"(blocked|blocked in I/O wait) for more than [0-9]+ seconds"),
+    # drivers/ata/libata-eh.c
+    Wording(CONSEQUENCE, r"hard resetting link|EH complete|SATA link up"),
+    # drivers/scsi/scsi_error.c
+    Wording(CONSEQUENCE, r"Power-on or device reset occurred|[Tt]ask abort: SUCCESS"),
+    # drivers/nvme/host/pci.c
+    Wording(CONSEQUENCE, r"Shutdown timeout set to|restart after slot reset"),
+    # == A person or another program:
+    # drivers/pci/hotplug/pciehp_ctrl.c, pciehp_hpc.c
+    Wording(TAKEN_AWAY, r"Attention button pressed|[Bb]utton (press|ignore)|due to button press"),
+    # drivers/nvme/host/fabrics.c, core.c
+    Wording(DISCONNECTED, r"Removing ctrl: NQN"),
+    # drivers/nvme/host/core.c, nvme_handle_aen_notice
+    Wording(RESCANNED, r"rescanning namespaces"),
+    # drivers/nvme/host/ioctl.c, NVME_IOCTL_RESET
+    Wording(RESET_BY_HAND, r"nvme[0-9]+: resetting controller$"),
+    # drivers/nvme/host/pci.c, NVMe base: CSTS.NSSRO
+    Wording(RESET_BY_HAND, r"CSTS=0x1[014589cd]\b"),
+    # drivers/nvme/host/core.c, nvme_fw_act_work
+    Wording(fault_codes.ACTIVATING, r"[Ff](irm)?w(are)? activation"),
+    # drivers/scsi/scsi_error.c
+    Wording(fault_codes.RESERVED, r"[Rr]eservation conflict"),
+    # drivers/scsi/sd.c
+    Wording(fault_codes.PROTECTED, r"Write Protect is on"),
+    # == The host:
+    # drivers/nvme/host/pci.c, nvme_timeout
+    Wording(LOST_INTERRUPT, r"timeout, completion polled"),
+    # drivers/ata/libata-sff.c
+    Wording(LOST_INTERRUPT, r"ata[0-9.]+: lost interrupt"),
+    # kernel/irq/spurious.c
+    Wording(LOST_INTERRUPT, r"irq [0-9]+: nobody cared|Disabling IRQ #", no_device=True),
+    # kernel/dma/swiotlb.c
     Wording(
         Meaning(Fault.HOST, "bounce buffers for DMA were full", "boot with a larger swiotlb="),
-        r"swiotlb buffer is full|Out of SW-IOMMU space", "kernel/dma/swiotlb.c",
+        r"swiotlb buffer is full|Out of SW-IOMMU space",
     ),
+    # arch/x86/kernel/cpu/mce/core.c, drivers/edac/mce_amd.c, drivers/firmware/efi/cper.c
+    # Bit 61 of the bank's status is "uncorrected" (__print_mce). cper.c states the severity of firmware's records.
     Wording(
         HARDWARE,
-        # Bit 61 of the bank's status is "uncorrected" (__print_mce). cper.c states the severity of firmware's records.
         r"\[Hardware Error\]: (CPU [0-9]+: Machine Check( Exception|: [0-9a-f]+ Bank [0-9]+: [2367abef])"
         r"|Uncorrected|Deferred error|System Fatal error|event severity: (fatal|recoverable))",
-        "arch/x86/kernel/cpu/mce/core.c, drivers/edac/mce_amd.c, drivers/firmware/efi/cper.c", no_device=True,
+        no_device=True,
     ),
-    Wording(CONSEQUENCE, r"\[Hardware Error\]", "HW_ERR: corrected, or a line of such a record"),
-    Wording(HARDWARE, r"EDAC .*[0-9]+ UE ", "drivers/edac/edac_mc.c", no_device=True),
-    Wording(HARDWARE, r"NMI received for unknown reason|NMI: (PCI system|IOCK) error", "arch/x86/kernel/nmi.c",
-              no_device=True),
+    # HW_ERR: corrected, or a line of such a record
+    Wording(CONSEQUENCE, r"\[Hardware Error\]"),
+    # drivers/edac/edac_mc.c
+    Wording(HARDWARE, r"EDAC .*[0-9]+ UE ", no_device=True),
+    # arch/x86/kernel/nmi.c
+    Wording(HARDWARE, r"NMI received for unknown reason|NMI: (PCI system|IOCK) error", no_device=True),
+    # drivers/iommu/intel/dmar.c, amd/iommu.c, arm/arm-smmu*
     Wording(
         Meaning(Fault.HOST, "the IOMMU reported a fault", "look into the board's firmware, or boot with iommu=pt"),
         r"(DMAR|AMD-Vi|arm-smmu[^ ]*( [^ ]+)?): .*(fault|FAULT|[Ee]vent|EVENT|timed out|ERROR|Event logged)",
-        "drivers/iommu/intel/dmar.c, amd/iommu.c, arm/arm-smmu*", no_device=True,
+        no_device=True,
     ),
+    # arch/*/mm/fault.c, lib/bug.c, kernel/watchdog*.c, kernel/rcu/tree_stall.h
     Wording(
         CRASH,
         r"^(BUG|Oops|Internal error): |watchdog: BUG: |^Oops\[#|[Kk]ernel BUG at |general protection fault"
         r"|Unable to handle kernel |hard LOCKUP|self-detected stall|detected stalls on",
-        "arch/*/mm/fault.c, lib/bug.c, kernel/watchdog*.c, kernel/rcu/tree_stall.h", no_device=True,
+        no_device=True,
     ),
+    # kernel/power/suspend.c, hibernate.c
     Wording(
         Meaning(Fault.HOST, "the machine was suspended", "switch suspend and hibernation off"),
-        r"PM: (suspend|hibernation)", "kernel/power/suspend.c, hibernate.c", no_device=True,
+        r"PM: (suspend|hibernation)",
+        no_device=True,
     ),
+    # mm/oom_kill.c, mm/page_alloc.c
     Wording(
         Meaning(Fault.STARVED, "the host ran out of memory", _MEMORY),
-        r"[Oo]ut of memory: |oom-kill:|invoked oom-killer|page allocation failure", "mm/oom_kill.c, mm/page_alloc.c",
+        r"[Oo]ut of memory: |oom-kill:|invoked oom-killer|page allocation failure",
         no_device=True,
     ),
+    # kernel/time/clocksource.c, x86 tsc.c
     Wording(
         Meaning(Fault.STARVED, "the host's clock is unstable", "set clocksource=, or look into the board's firmware"),
-        r"clocksource: .*unstable|Marking TSC unstable|TSC found unstable", "kernel/time/clocksource.c, x86 tsc.c",
+        r"clocksource: .*unstable|Marking TSC unstable|TSC found unstable",
         no_device=True,
     ),
-    # Proof by the drive itself.
+    # == Proof by the drive itself:
+    # drivers/nvme/host/core.c, event 03h
     Wording(
         Meaning(Fault.DRIVE, "it reported a persistent internal error"),
-        r"resetting controller due to (persistent internal error|AER)", "drivers/nvme/host/core.c, event 03h",
+        r"resetting controller due to (persistent internal error|AER)",
     ),
-    Wording(fault_codes.SILENT, r"CSTS=0xffffffff", "drivers/nvme/host/pci.c: reads of a lost device are all ones"),
-    Wording(
-        Meaning(Fault.DRIVE, "its controller reported a fatal status"),
-        r"CSTS=0x[0-9a-f]*[2367abef]\b", "drivers/nvme/host/pci.c, NVMe base: CSTS.CFS",
-    ),
-    Wording(
-        fault_codes.MEDIUM_DEFECT, r"error: \{ ([A-Z]+ )*(UNC|AMNF)\b|\(media error\)", "drivers/ata/libata-eh.c"
-    ),
-    Wording(
-        Meaning(Fault.DRIVE, "it reported a device fault"), r"status: \{ ([A-Za-z]+ )*DF\b", "drivers/ata/libata-eh.c"
-    ),
-    # An adapter, an expander, a fabric.
+    # drivers/nvme/host/pci.c: reads of a lost device are all ones
+    Wording(fault_codes.SILENT, r"CSTS=0xffffffff"),
+    # drivers/nvme/host/pci.c, NVMe base: CSTS.CFS
+    Wording(Meaning(Fault.DRIVE, "its controller reported a fatal status"), r"CSTS=0x[0-9a-f]*[2367abef]\b"),
+    # drivers/ata/libata-eh.c
+    Wording(fault_codes.MEDIUM_DEFECT, r"error: \{ ([A-Z]+ )*(UNC|AMNF)\b|\(media error\)"),
+    # drivers/ata/libata-eh.c
+    Wording(Meaning(Fault.DRIVE, "it reported a device fault"), r"status: \{ ([A-Za-z]+ )*DF\b"),
+    # == An adapter, an expander, a fabric:
+    # drivers/scsi/mpt3sas, mpi3mr, megaraid_sas, smartpqi, hpsa, aacraid, libsas
     Wording(
         ADAPTER,
         r"fault_state\(|(diag|host|adapter|firmware) reset|[Rr]eset(ting)? (adapter|host)|non-operational"
         r"|[Hh]ost adapter abort|scsi_recover_host|FW in FAULT|[Aa]dapter is OFFLINE|lockup detected"
         r"|controller (is )?offline|fault code\(",
-        "drivers/scsi/mpt3sas, mpi3mr, megaraid_sas, smartpqi, hpsa, aacraid, libsas",
     ),
-    Wording(ADAPTER, r"AHCI controller unavailable|controller reset failed", "drivers/ata/ahci.c, libahci.c"),
-    Wording(ADAPTER, r"host controller not responding, assume dead|HC died", "drivers/usb/host/xhci.c"),
+    # drivers/ata/ahci.c, libahci.c
+    Wording(ADAPTER, r"AHCI controller unavailable|controller reset failed"),
+    # drivers/usb/host/xhci.c
+    Wording(ADAPTER, r"host controller not responding, assume dead|HC died"),
+    # drivers/nvme/host/core.c, fabrics.c, tcp.c, rdma.c, fc.c
     Wording(
         Meaning(Fault.PATH, "its connection over the fabric was lost", _FABRIC),
         r"keep[-_ ]alive|Reconnecting in|[Ff]ailed reconnect|starting error recovery|failed to connect (socket|queue)"
         r"|connectivity lost|rdma connection",
-        "drivers/nvme/host/core.c, fabrics.c, tcp.c, rdma.c, fc.c",
     ),
-    # The drive, or its slot, cable or backplane.
+    # == The drive, or its slot, cable or backplane:
+    # drivers/ata/libata-eh.c, ata_eh_link_report
     Wording(
         LINK_EVENT,
         r"SError: \{[^}]*(RecovComm|UnrecovData|PHYRdyChg|PHYInt|CommWake|10B8B|Dispar|BadCRC|Handshk|LinkSeq"
         r"|TrStaTrns|UnrecFIS|DevExch)",
-        "drivers/ata/libata-eh.c, ata_eh_link_report",
     ),
+    # drivers/ata/libata-eh.c, ahci.c
+    Wording(BAD_TRANSFER, r"\b(ICRC|BadCRC|UDMA CRC|iuCRC)\b|interface (fatal )?error|CRC error|\(ATA bus error\)"),
+    # drivers/ata/libata-core.c
+    Wording(LINK_EVENT, r"SATA link down|limiting SATA link speed"),
+    # drivers/pci/hotplug/pciehp_ctrl.c, pciehp_hpc.c
+    Wording(LINK_EVENT, r"Link Down|Card not present|No (link|device found)|[Pp]ower fault|link (status|training)"),
+    # drivers/pci/pcie/aer.c
+    Wording(LINK_EVENT, r"severity=(Uncorrect|Fatal|Non-Fatal)|[Uu]ncorrect(ed|able).*error (message )?received"),
+    # drivers/pci/pcie/dpc.c
+    Wording(LINK_EVENT, r"DPC: (containment|unmasked)|DPC: .*(RP PIO|ERR_)"),
+    # drivers/nvme/host/pci.c, drivers/pci/pci.c, quirks.c
     Wording(
-        BAD_TRANSFER,
-        r"\b(ICRC|BadCRC|UDMA CRC|iuCRC)\b|interface (fatal )?error|CRC error|\(ATA bus error\)",
-        "drivers/ata/libata-eh.c, ahci.c",
-    ),
-    Wording(LINK_EVENT, r"SATA link down|limiting SATA link speed", "drivers/ata/libata-core.c"),
-    Wording(
-        LINK_EVENT, r"Link Down|Card not present|No (link|device found)|[Pp]ower fault|link (status|training)",
-        "drivers/pci/hotplug/pciehp_ctrl.c, pciehp_hpc.c",
-    ),
-    Wording(
-        LINK_EVENT, r"severity=(Uncorrect|Fatal|Non-Fatal)|[Uu]ncorrect(ed|able).*error (message )?received",
-        "drivers/pci/pcie/aer.c",
-    ),
-    Wording(LINK_EVENT, r"DPC: (containment|unmasked)|DPC: .*(RP PIO|ERR_)", "drivers/pci/pcie/dpc.c"),
-    Wording(
-        LINK_EVENT, r"(frozen|failed) state error detected|device inaccessible|config space inaccessible"
+        LINK_EVENT,
+        r"(frozen|failed) state error detected|device inaccessible|config space inaccessible"
         r"|broken device, retraining|Link Active not set",
-        "drivers/nvme/host/pci.c, drivers/pci/pci.c, quirks.c",
     ),
-    Wording(
-        CONSEQUENCE, r"log_info\(0x31(0[6-9]|13|14)[0-9a-f]+\)", "mpi_log_sas.h: a failed command, a task that ended it"
-    ),
-    Wording(LINK_EVENT, r"log_info\(0x31", "drivers/scsi/mpt3sas: originator PL, the protocol layer of the links"),
-    Wording(
-        LINK_EVENT, r"hostbyte=DID_(NO_CONNECT|SOFT_ERROR|TRANSPORT_[A-Z]+|BUS_BUSY|PARITY)\b",
-        "drivers/scsi/scsi_error.c, scsi_lib.c",
-    ),
-    Wording(
-        LINK_EVENT, r"removing handle\(|device is not present|delayed_not_responding|expander_remove",
-        "drivers/scsi/mpt3sas/mpt3sas_scsih.c",
-    ),
+    # mpi_log_sas.h: a failed command, a task that ended it
+    Wording(CONSEQUENCE, r"log_info\(0x31(0[6-9]|13|14)[0-9a-f]+\)"),
+    # drivers/scsi/mpt3sas: originator PL, the protocol layer of the links
+    Wording(LINK_EVENT, r"log_info\(0x31"),
+    # drivers/scsi/scsi_error.c, scsi_lib.c
+    Wording(LINK_EVENT, r"hostbyte=DID_(NO_CONNECT|SOFT_ERROR|TRANSPORT_[A-Z]+|BUS_BUSY|PARITY)\b"),
+    # drivers/scsi/mpt3sas/mpt3sas_scsih.c
+    Wording(LINK_EVENT, r"removing handle\(|device is not present|delayed_not_responding|expander_remove"),
+    # drivers/usb/core/hub.c
     Wording(
         LINK_EVENT,
         r"usb [0-9.-]+: (reset|USB disconnect|device descriptor read|device not accepting)|USB cable is bad"
         r"|over-current condition|unable to enumerate USB",
-        "drivers/usb/core/hub.c",
     ),
-    # The drive did not answer in time, or was given up.
+    # == The drive did not answer in time, or was given up:
+    # drivers/nvme/host/pci.c, drivers/ata/libata-core.c, drivers/scsi/scsi_error.c, drivers/pci/pci.c
     Wording(
         fault_codes.GIVEN_UP,
         r"[Dd]evice not ready; aborting|[Rr]emoving after|Disabling device after reset"
         r"|[0-9]: (disable device|disabled)$|[Oo]fflined|offline device|dead device|after .*; giving up"
         r"|\breset failed, giving up",
-        "drivers/nvme/host/pci.c, drivers/ata/libata-core.c, drivers/scsi/scsi_error.c, drivers/pci/pci.c",
     ),
-    Wording(fault_codes.SILENT, r"controller is down", "drivers/nvme/host/pci.c, nvme_warn_reset"),
+    # drivers/nvme/host/pci.c, nvme_warn_reset
+    Wording(fault_codes.SILENT, r"controller is down"),
+    # drivers/ata/libata-core.c, libata-eh.c
     Wording(
         fault_codes.SILENT,
         r"(COMRESET|SRST|softreset) failed|link is slow to respond|failed to IDENTIFY|revalidation failed"
         r"|status: \{ Busy|\(timeout\)",
-        "drivers/ata/libata-core.c, libata-eh.c",
     ),
+    # drivers/scsi/mpt3sas, smartpqi, mpi3mr, drivers/usb/storage/uas.c
     Wording(
         fault_codes.SILENT,
         r"attempting (task abort|(device|target) reset)|hostbyte=DID_TIME_OUT|uas_eh_[a-z_]*handler"
         r"|resetting scsi|reset of scsi|issued target reset",
-        "drivers/scsi/mpt3sas, smartpqi, mpi3mr, drivers/usb/storage/uas.c",
     ),
-    Wording(fault_codes.SILENT, r"\b[Tt]ime(d )?-?out\b", "drivers/nvme/host/pci.c, nvme_timeout and alike"),
-    # What the drive, or an upper layer, did not explain.
-    Wording(
-        fault_codes.PROVES_NOTHING, r"error: \{ [A-Z ]*(ABRT|IDNF)|hostbyte=DID_ERROR|no (available|usable) path",
-        "drivers/ata/libata-eh.c, drivers/scsi/scsi_lib.c, drivers/nvme/host/multipath.c",
-    ),
-    Wording(fault_codes.FAILED, r"I/O error", "block/blk-core.c, fs/buffer.c, drivers/scsi/sd.c"),
-)  # fmt: skip
+    # drivers/nvme/host/pci.c, nvme_timeout and alike
+    Wording(fault_codes.SILENT, r"\b[Tt]ime(d )?-?out\b"),
+    # == What the drive, or an upper layer, did not explain:
+    # drivers/ata/libata-eh.c, drivers/scsi/scsi_lib.c, drivers/nvme/host/multipath.c
+    Wording(fault_codes.PROVES_NOTHING, r"error: \{ [A-Z ]*(ABRT|IDNF)|hostbyte=DID_ERROR|no (available|usable) path"),
+    # block/blk-core.c, fs/buffer.c, drivers/scsi/sd.c
+    Wording(fault_codes.FAILED, r"I/O error"),
+)
 
 
 def host_pattern() -> str:
@@ -245,7 +257,7 @@ def host_pattern() -> str:
 
 def signature_of(text: str) -> Wording | None:
     """Return the first row that matches a message."""
-    return next((row for row in SIGNATURES if row.compiled.search(text)), None)
+    return next((row for row in SIGNATURES if re.search(row.pattern, text)), None)
 
 
 def meanings(messages: Sequence[str]) -> tuple[Meaning, ...]:

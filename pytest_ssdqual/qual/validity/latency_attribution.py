@@ -22,7 +22,7 @@ from pytest_ssdqual.qual.validity.attribution import (
     drives,
     first_of,
 )
-from pytest_ssdqual.qual.validity.shortfall import LatencyEvidence, MemberEvidence, Shortfall
+from pytest_ssdqual.qual.validity.shortfall import LatencyEvidence, Shortfall
 
 #: Largest error of a predicted percentile up to p99: 16 % on simulated drives with dies (`bench/simulated_system.py`),
 #: a half on throttled drives of the lab. Beyond it drives are the cause, or are not, for certain.
@@ -35,7 +35,7 @@ OWN = 1.25
 
 def attribute(found: Shortfall) -> Cause:
     """Return the cause; ``UNEXPLAINED`` if the evidence fits none, ``UNKNOWN`` if there is none."""
-    return first_of(RULES, found) or _unexplained(found)
+    return attribution.with_nodes(first_of(RULES, found) or _unexplained(found), found)
 
 
 def _members_alone_are_slower(found: Shortfall) -> Cause | None:
@@ -130,8 +130,8 @@ def _of_members(found: Shortfall, asked: LatencyEvidence) -> Cause:
     if path := attribution.path(found, lambda share: asked.measured_ns * share <= asked.limit_ns):
         return path
     slow = sorted(((share, name) for name, share in asked.own.items() if share > OWN), reverse=True)
-    by_name = {each.drive: each for each in found.members}
-    named = [by_name[name] for share, name in slow if name in by_name and share - 1 >= (slow[0][0] - 1) / 2]
+    members = {each.drive for each in found.members}
+    named = [name for share, name in slow if name in members and share - 1 >= (slow[0][0] - 1) / 2]
     far = bool(slow) and slow[0][0] >= attribution.STANDS_OUT
     if named and len(named) <= len(asked.own) / 3 and (far or _is_enough(asked, named)):
         whose = "its" if len(named) == 1 else "their"
@@ -143,14 +143,14 @@ def _of_members(found: Shortfall, asked: LatencyEvidence) -> Cause:
         what = f"the bare drives are slower than the limit {asked.often:.2g} times as often as promised"
     else:
         what = f"the I/Os wait at them, and they do {found.efficiency or 0:.0%} of the IOPS that their curves predict"
-    return Cause(Culprit.DRIVES, 0.0, what, tuple(name for _, name in slow))
+    return Cause(Culprit.DRIVES, what, tuple(name for _, name in slow))
 
 
-def _is_enough(asked: LatencyEvidence, named: list[MemberEvidence]) -> bool:
+def _is_enough(asked: LatencyEvidence, named: list[str]) -> bool:
     """Return True if the promise would hold with the named drives replaced by median ones."""
     if asked.replaced is None:
         return True
-    left = asked.replaced([each.drive for each in named])
+    left = asked.replaced(named)
     if asked.alone_ns is None:
         return left < 1  # times as often as promised
     # Both are predictions of one model, so their ratio is better than either.

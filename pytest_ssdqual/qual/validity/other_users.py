@@ -10,14 +10,14 @@ with two ports, are in the drive's own count alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import ArrayEnvironment, DriveEnvironment, Traffic, total
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel, costs
-from pytest_ssdqual.qual.validity.check import Check, unknown
+from pytest_ssdqual.qual.validity.check import Check
 from pytest_ssdqual.qual.workload.workload import Workload
 
 #: Tolerated share of what fio did, by the kernel's count: less does not show in any figure.
@@ -36,12 +36,10 @@ DRIVE_SHARE = 0.03
 COUNTED = 0.97
 #: Bytes of one command: a logical block, and the most that drives take (MDTS; the kernel sends up to 1 MiB mostly).
 LEAST_BYTES, MOST_BYTES = 512, 4 << 20
+#: Words for reads, and for writes.
+VERBS = "read", "wrote"
 #: Word for how a drive is open.
 ACCESS = {"generic": "through a character device (sg, bsg, ng or the controller)", "write": "for writing"}
-
-#: Believable ranges, in words.
-KERNEL_RANGE = f"up to {KERNEL_SHARE:.0%} of what fio did"
-DRIVE_RANGE = f"up to {DRIVE_SHARE:.0%} beyond what this run did"
 
 
 @frozen
@@ -59,27 +57,23 @@ class Excess:
         return self.share > KERNEL_SHARE
 
 
-def excesses(counted: Traffic, expected: Traffic, anyway: Traffic, *, ios: bool = False) -> tuple[Excess, Excess]:
-    """Excess of reads and of writes; ``ios`` also compares the number of I/Os."""
-
-    def one(verb: str, way: Callable[[Traffic], tuple[int, int]]) -> Excess:
-        (done, size), (may, may_bytes) = way(counted), way(anyway)
-        done, size = done - way(expected)[0], size - way(expected)[1]
-        share = max(0.0, (size - may_bytes) / max(1, expected.total_bytes))
+def excesses(counted: Traffic, expected: Traffic, anyway: Traffic, *, ios: bool = False) -> tuple[Excess, ...]:
+    """Excess of reads, and of writes; ``ios`` also compares the number of I/Os."""
+    found = []
+    both = zip(VERBS, counted.directions, expected.directions, anyway.directions, strict=True)
+    for verb, (done, size), (wanted, wanted_bytes), (may, may_bytes) in both:
+        more, more_bytes = done - wanted, size - wanted_bytes
+        share = max(0.0, (more_bytes - may_bytes) / max(1, expected.total_bytes))
         if ios:
-            share = max(share, (done - may) / max(1, expected.ios))
-        return Excess(verb, done, size, share)
-
-    return (
-        one("read", lambda each: (each.reads, each.read_bytes)),
-        one("wrote", lambda each: (each.writes, each.write_bytes)),
-    )
+            share = max(share, (more - may) / max(1, expected.ios))
+        found.append(Excess(verb, more, more_bytes, share))
+    return tuple(found)
 
 
 def foreign_io(run: Run) -> Iterator[Check]:
     """One check for each drive that fio used directly, or for the array and its members."""
     if run.seen is None:
-        yield unknown("foreign_percent", KERNEL_RANGE)
+        yield Check("foreign_percent")
     elif run.seen.array is None:
         yield from (_at_drive(run, drive) for drive in run.seen.drives)
     else:
@@ -90,7 +84,7 @@ def foreign_io(run: Run) -> Iterator[Check]:
 def _at_drive(run: Run, drive: DriveEnvironment) -> Check:
     counted, asked = drive.device.counted, drive.device.asked
     if counted is None or asked is None:
-        return unknown("foreign_percent", KERNEL_RANGE, drive.name)
+        return Check("foreign_percent", drive=drive.name)
     both = excesses(counted, asked, anyway(run), ios=_arrive_whole(run.workload))
     other = ", ".join(map(str, drive.opened or ())) or "something else"
     objections = [
@@ -103,21 +97,21 @@ def _at_drive(run: Run, drive: DriveEnvironment) -> Check:
             f"the kernel counted only {_megabytes(counted.total_bytes)} of the {_megabytes(asked.total_bytes)} "
             f"that fio says it read and wrote at drive {drive.name}"
         )
-    return Check("foreign_percent", _percent(both), KERNEL_RANGE, tuple(objections), drive.name)
+    return Check("foreign_percent", _percent(both), tuple(objections), drive.name)
 
 
 def _at_array(run: Run, array: ArrayEnvironment) -> Check:
     """Check the array's own block device."""
     counted, asked = _countable(run.workload, array), array.device.asked
     if counted is None or asked is None:
-        return unknown("foreign_percent", KERNEL_RANGE)
+        return Check("foreign_percent")
     both = excesses(counted, asked, anyway(run))
     objections = [
         f"something else {each.verb} {_megabytes(each.size_bytes)} at {run.geometry} meanwhile"
         for each in both
         if each.is_too_much
     ]
-    return Check("foreign_percent", _percent(both), KERNEL_RANGE, tuple(objections))
+    return Check("foreign_percent", _percent(both), tuple(objections))
 
 
 def _countable(workload: Workload, array: ArrayEnvironment) -> Traffic | None:
@@ -142,13 +136,13 @@ def _at_members(run: Run, array: ArrayEnvironment, drives: tuple[DriveEnvironmen
     known = [each.device.counted for each in drives if each.device.counted is not None]
     done = _countable(run.workload, array) or array.device.asked
     if done is None or run.geometry.missing or array.syncs or len(known) < len(drives):
-        return unknown(name, KERNEL_RANGE)
+        return Check(name)
     reads, writes = excesses(total(known), needed(run.geometry, run.workload, done), anyway(run))
     # With a bitmap, each changed bit is written to every member.
     both = (reads, writes) if array.bitmap is False else (reads,)
     amounts = {reads: [each.read_bytes for each in known], writes: [each.write_bytes for each in known]}
     objections = [_of_members(run, each, amounts[each]) for each in both if each.is_too_much]
-    return Check(name, _percent(both), KERNEL_RANGE, tuple(objections))
+    return Check(name, _percent(both), tuple(objections))
 
 
 def _of_members(run: Run, excess: Excess, each: Sequence[int]) -> str:
@@ -170,7 +164,7 @@ def needed(geometry: Geometry, workload: Workload, asked: Traffic) -> Traffic:
         copies = FACTS[geometry.level].copies or geometry.width
         return Traffic(asked.reads, asked.writes * copies, asked.read_bytes, asked.write_bytes * copies)
     pages = asked.write_bytes * _pages(workload)
-    reads = costs(geometry).reads
+    reads = float(costs(geometry).reads_for_write)
     if geometry.level is RaidLevel.RAID6:  # on CPUs without an xor_syndrome routine all other data are read
         reads = max(reads, geometry.width - 3)
     # A partly written page has to be read itself, whichever way md computes the new parity.
@@ -198,8 +192,8 @@ def _pages(workload: Workload) -> float:
 
 def anyway(run: Run) -> Traffic:
     """Background I/O, and the I/O in flight at the end, which fio may not have counted."""
-    workload, geometry = run.workload, run.geometry
-    ios = workload.outstanding(1 if geometry.is_side_by_side else geometry.width)
+    workload = run.workload
+    ios = workload.outstanding(run.geometry.target.width)
     under_way = Traffic(ios, ios, ios * workload.largest_bytes, ios * workload.largest_bytes)
     # The jobs of a replay end one by one, each when it has done its share: 528 reads and 11.8 MB of 32 jobs in the lab.
     looks = 3 if workload.replay else 1
@@ -242,7 +236,7 @@ def of_run(run: Run) -> Iterator[Check]:
 
 def _own_count(drive: DriveEnvironment, beyond: tuple[Beyond, ...]) -> Check:
     if not beyond:
-        return unknown("drive_count_percent", DRIVE_RANGE, drive.name)
+        return Check("drive_count_percent", drive=drive.name)
     users = [str(each) for each in drive.opened or () if each.access == "generic"]
     by = f"; open through a character device: {', '.join(users)}" if users else ", or another host"
     objections = tuple(
@@ -251,7 +245,7 @@ def _own_count(drive: DriveEnvironment, beyond: tuple[Beyond, ...]) -> Check:
         for each in beyond
         if each.share > DRIVE_SHARE
     )
-    return Check("drive_count_percent", 100 * max(each.share for each in beyond), DRIVE_RANGE, objections, drive.name)
+    return Check("drive_count_percent", 100 * max(each.share for each in beyond), objections, drive.name)
 
 
 def _amount(beyond: Beyond) -> str:
@@ -263,18 +257,18 @@ def _amount(beyond: Beyond) -> str:
 def _open_files(drive: DriveEnvironment, beyond: tuple[Beyond, ...]) -> Check:
     """Object to a process that can use the drive unseen, unless the drive's own count shows that none did."""
     if drive.opened is None:
-        return unknown("other_users", "none", drive.name)
+        return Check("other_users", drive=drive.name)
     is_unused = bool(beyond) and all(each.is_all_counted and each.share <= DRIVE_SHARE for each in beyond)
     users = [each for each in drive.opened if each.access == "write" or (each.access == "generic" and not is_unused)]
     objections = tuple(f"drive {drive.name} was open {ACCESS[each.access]} by {each} meanwhile" for each in users)
-    return Check("other_users", len(users), "none", objections, drive.name)
+    return Check("other_users", len(users), objections, drive.name)
 
 
 def _self_test(drive: DriveEnvironment) -> Check:
     if drive.self_test is None:
-        return unknown("self_tests", "none", drive.name)
+        return Check("self_tests", drive=drive.name)
     objections = (running(drive.name, drive.self_test),) if drive.self_test else ()
-    return Check("self_tests", len(objections), "none", objections, drive.name)
+    return Check("self_tests", len(objections), objections, drive.name)
 
 
 def running(serial: str, self_test: str) -> str:
@@ -287,19 +281,14 @@ def _beyond(run: Run, drive: DriveEnvironment) -> tuple[Beyond, ...]:
     own, sent = drive.own, drive.device.counted or drive.device.asked
     if own is None or sent is None:
         return ()
-    idle = anyway(run)
+    idle = total([anyway(run), LOOKED_AT])
     # Without the kernel's count, commands are unknown: it splits and merges what fio asks for.
-    has_commands = drive.device.counted is not None
+    commands = (own.read_commands, own.write_commands) if drive.device.counted else (None, None)
+    sizes = own.read_bytes, own.write_bytes
     return tuple(
-        _of_direction(verb, commands if has_commands else None, size, (done, done_bytes), (may, may_bytes),
-                      (sent.ios, sent.total_bytes), own.unit_bytes)
-        for verb, commands, size, done, done_bytes, may, may_bytes in (
-            ("read", own.read_commands, own.read_bytes, sent.reads, sent.read_bytes, idle.reads + LOOKED_AT.reads,
-             idle.read_bytes + LOOKED_AT.read_bytes),
-            ("wrote", own.write_commands, own.write_bytes, sent.writes, sent.write_bytes, idle.writes,
-             idle.write_bytes),
-        )
-    )  # fmt: skip
+        _of_direction(*of_one, of=(sent.ios, sent.total_bytes), unit_bytes=own.unit_bytes)
+        for of_one in zip(VERBS, commands, sizes, sent.directions, idle.directions, strict=True)
+    )
 
 
 def _of_direction(

@@ -16,7 +16,17 @@ from statistics import fmean, stdev
 from pytest_ssdqual.qual.detect.outliers import of_others
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import named
-from pytest_ssdqual.qual.validity.attribution import ADVICE, NAMED, SHARED, SLOW, Cause, Culprit
+from pytest_ssdqual.qual.validity.attribution import (
+    ADVICE,
+    NAMED,
+    SHARED,
+    SLOW,
+    Cause,
+    Culprit,
+    cause,
+    drives,
+    first_of,
+)
 
 #: More drives than this share of all are no outliers.
 FEW = 1 / 3
@@ -168,11 +178,8 @@ class SideBySide:
 
 def attribute(found: SideBySide) -> Cause:
     """Return the cause; ``UNKNOWN`` if no rule decides."""
-    for rule, confidence in RULES.items():
-        if cause := rule(found):
-            return replace(cause, confidence=confidence)
     why = f"{len(found.slow)} of {len(found.drives)} drives are behind the others, and nothing known distinguishes them"
-    return Cause(Culprit.UNKNOWN, 0.0, f"{why}: measure them alone", ())
+    return first_of(RULES, found) or Cause(Culprit.UNKNOWN, f"{why}: measure them alone")
 
 
 def distinction(found: SideBySide, kinds: Sequence[TraitKind]) -> tuple[Trait, ...]:
@@ -205,7 +212,7 @@ def _one_drive(found: SideBySide) -> Cause | None:
     """A single drive has no sibling that could tell whether its model does better."""
     if len(found.drives) > 1:
         return None
-    return Cause(Culprit.DRIVE, 0.0, "measured alone, without siblings", (found.drives[0].serial,))
+    return Cause(Culprit.DRIVE, "measured alone, without siblings", (found.drives[0].serial,))
 
 
 def _host(found: SideBySide) -> Cause | None:
@@ -229,7 +236,7 @@ def _together(found: SideBySide) -> Cause | None:
     behind = tuple(drive.serial for drive in many if not is_proven or found.holds_alone(drive))
     if not behind:
         return None
-    return Cause(Culprit.PATH, 0.0, what, behind, ADVICE[Culprit.PATH], is_proven=is_proven)
+    return Cause(Culprit.PATH, what, behind, ADVICE[Culprit.PATH], is_proven=is_proven)
 
 
 def _place(found: SideBySide) -> Cause | None:
@@ -242,7 +249,7 @@ def _place(found: SideBySide) -> Cause | None:
             advice = "swap drives between the places, and measure again: see whether the figure moves with the drive"
             if culprit is Culprit.HOST:
                 advice = f"give all drives the same {differ[0].name}"
-            return Cause(culprit, 0.0, f"{found.how_slow(found.slow)}, and {_differ(found, differ)}", serials, advice)
+            return Cause(culprit, f"{found.how_slow(found.slow)}, and {_differ(found, differ)}", serials, advice)
     return None
 
 
@@ -283,8 +290,7 @@ def _outliers(found: SideBySide) -> Cause | None:
         what = f"{what}, and {_differ(found, of_a_kind)}"
     elif not is_few:
         what = f"{what}, and drive {slow[0].serial} is as slow alone"
-    culprit = Culprit.DRIVE if len(named_drives) == 1 else Culprit.DRIVES
-    return Cause(culprit, 0.0, what, tuple(drive.serial for drive in named_drives))
+    return drives(what, [drive.serial for drive in named_drives])
 
 
 def _worst(drives: Sequence[DriveFigure]) -> DriveFigure:
@@ -292,7 +298,7 @@ def _worst(drives: Sequence[DriveFigure]) -> DriveFigure:
 
 
 def _of_product(evidence: str) -> Cause:
-    return Cause(Culprit.PRODUCT, 0.0, evidence, advice=ADVICE[Culprit.PRODUCT])
+    return cause(Culprit.PRODUCT, evidence)
 
 
 def _differ(found: SideBySide, traits: Sequence[Trait]) -> str:

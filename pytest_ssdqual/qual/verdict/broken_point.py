@@ -7,10 +7,9 @@ import math
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
-from pytest_ssdqual.qual.measured.references import PredictedRun
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
-from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
+from pytest_ssdqual.qual.measured.sweep import Curve, PredictedRun, Sweep
 from pytest_ssdqual.qual.spec.claims import OF_PAIRS, TIMES_PER_HOUR, Claim, Direction
 from pytest_ssdqual.qual.stats.curves import KNEE_SHARE
 from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel

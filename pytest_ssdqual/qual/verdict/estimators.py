@@ -1,7 +1,7 @@
 """Maps each claim to the estimator that computes it from a measurement.
 
-The tables ``OF_RUN``, ``OF_PREDICTED``, ``OF_MEMBERS``, ``OF_SWEEP``, ``OF_CURVE``, ``OF_SATURATION`` and
-``OF_REBUILD`` have one entry for each claim of their scope; ``estimate`` is the only entry point that verdicts use.
+The tables ``ESTIMATORS``, ``OF_RARE`` and ``OF_CURVE`` have one entry for each claim; ``estimate`` is the only entry
+point that verdicts use.
 """
 
 from __future__ import annotations
@@ -11,19 +11,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from pytest_ssdqual.qual.measured import open_loop
-from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, from_intended_starts
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.measured.judgeable import J, Judgeable, Subject
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
-from pytest_ssdqual.qual.measured.references import PredictedRun
 from pytest_ssdqual.qual.measured.run import Measured, RoundHistograms
 from pytest_ssdqual.qual.measured.saturation import Saturation
-from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
+from pytest_ssdqual.qual.measured.sweep import Curve, PredictedRun, Sweep
 from pytest_ssdqual.qual.raid import scaling
 from pytest_ssdqual.qual.raid.geometry import PROTOCOLS, Geometry
 from pytest_ssdqual.qual.spec.claims import OF_GROWTH, OF_LATENCY, OF_PAIRS, TIMES_PER_HOUR, Claim, Scope
-from pytest_ssdqual.qual.stats import curves, latency, spread, thermal, throughput, wear
+from pytest_ssdqual.qual.stats import curves, drive_counters, latency, spread, throughput
 from pytest_ssdqual.qual.stats.estimate import (
     CONFIDENCE,
     USUAL,
@@ -34,6 +32,7 @@ from pytest_ssdqual.qual.stats.estimate import (
     ratio,
 )
 from pytest_ssdqual.qual.stats.intervals import Basis
+from pytest_ssdqual.qual.stats.spread import RareEvents, SpellMaxima
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.validity import checks
@@ -52,7 +51,7 @@ Estimator = Callable[[JudgedT, ConfidenceLevel], Estimate]
 
 
 def estimate(
-    claim: Claim | str,
+    claim: Claim,
     judged: Judgeable,
     confidence: float = CONFIDENCE,
     share: float = 1.0,
@@ -67,9 +66,9 @@ def estimate(
     The latency of a saturation is that of its response times.
 
     ``TooFew`` if there is too little evidence; ``NotApplicable`` if ``judged`` is not what the claim is judged on or
-    does not fit (no pure reads for the bathtub, two levels in a sweep). ValueError for a claim that does not exist.
+    does not fit (no pure reads for the bathtub, two levels in a sweep).
     """
-    claim, confidence_level = Claim(claim), ConfidenceLevel(confidence, share)
+    confidence_level = ConfidenceLevel(confidence, share)
     if isinstance(judged, Saturation) and claim in OF_LATENCY:
         judged = _response_times(judged)
     suited: Any = of_kind(claim, judged)
@@ -77,7 +76,9 @@ def estimate(
     if rated and (claim.unit is Unit.IOPS or claim in OF_ANY_RATE or claim.scope in (Scope.PREDICTED, Scope.CURVE)):
         raise NotApplicable(f"{rated} asks for a rate, so its IOPS are no result: judge rate_kept, or a latency")
     if claim in OF_RARE:
-        return OF_RARE[claim](suited, confidence_level, per_hour)
+        return OF_RARE[claim](RareEvents(suited, confidence_level, per_hour))
+    if claim in OF_CURVE:
+        return found_in(claim, suited, confidence_level).estimate
     return ESTIMATORS[claim](suited, confidence_level)
 
 
@@ -138,43 +139,44 @@ def parts(claim: Claim, judged: Judgeable) -> list[tuple[Subject, Judgeable]]:
     return [(replace(judged.subject, drive=each.drive), each) for each in alone]
 
 
-def _mean_latency(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
+#: The latencies of an interval that a figure is of; None for all.
+LatenciesOf = Callable[[Interval], Iterable[LatencyHistogram]] | None
+
+
+def _mean_latency(
+    measured: Measured, confidence_level: ConfidenceLevel, of: LatenciesOf = None, *, is_of_all: bool = True
+) -> Estimate:
     basis = Basis.of(measured, confidence_level)
-    return _of_open_loop(measured, lambda rounds: latency.mean_latency(rounds, basis), measured.round_latency())
+    return _of_open_loop(measured, lambda rounds: latency.mean_latency(rounds, basis, is_of_all=is_of_all), of)
 
 
 def _read_mean_latency(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
-    throughput.require(measured, measured.workload.reads, "reads")
-    return _mean_latency_of(measured, lambda each: each.read_latency, confidence_level)
+    workload = measured.workload
+    throughput.require(measured, workload.reads, "reads")
+    return _mean_latency(measured, confidence_level, lambda each: (each.read_latency,), is_of_all=not workload.writes)
 
 
 def _write_mean_latency(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
-    throughput.require(measured, measured.workload.writes, "writes")
-    return _mean_latency_of(measured, lambda each: each.write_latency, confidence_level)
-
-
-def _mean_latency_of(
-    measured: Measured, latency_of: Callable[[Interval], LatencyHistogram], confidence_level: ConfidenceLevel
-) -> Estimate:
-    rounds = measured.round_latency(lambda each: (latency_of(each),))
-    is_of_all = not (measured.workload.reads and measured.workload.writes)
-    basis = Basis.of(measured, confidence_level)
-    return _of_open_loop(measured, lambda each: latency.mean_latency(each, basis, is_of_all=is_of_all), rounds)
+    workload = measured.workload
+    throughput.require(measured, workload.writes, "writes")
+    return _mean_latency(measured, confidence_level, lambda each: (each.write_latency,), is_of_all=not workload.reads)
 
 
 def _of_open_loop(
-    measured: Measured, of_rounds: Callable[[RoundHistograms], Estimate], rounds: RoundHistograms
+    measured: Measured, of_rounds: Callable[[RoundHistograms], Estimate], of: LatenciesOf = None
 ) -> Estimate:
     """Estimate a figure of latencies; of an open loop its interval holds those from the real and the intended starts.
 
-    fio counts from the real start, which is never too long, and `open_loop` adds what a job omits while one I/O is
-    late. So a drive fails only if it is too slow by fio's own count, and passes only if it is fast enough by the other.
+    fio counts from the real start, which is never too long, and `from_intended_starts` adds what a job omits while one
+    I/O is late. So a drive fails only if it is too slow by fio's own count, and passes only if it is fast enough by the
+    other.
     """
+    rounds = measured.round_latency(of)
     by_fio = of_rounds(rounds)
     gap_ns = measured.workload.job_gap_ns
     if not gap_ns:
         return by_fio
-    corrected = of_rounds(tuple(open_loop.from_intended_starts(rounds, gap_ns)))
+    corrected = of_rounds(tuple(from_intended_starts(rounds, gap_ns)))
     busy = measured.latency.mean_ns / gap_ns
     if measured.workload.rate_iops and busy > BUSY:
         # Jobs that are always busy begin all I/Os late, by more and more: no histogram shows how much.
@@ -183,12 +185,10 @@ def _of_open_loop(
     return replace(corrected, low=min(by_fio.low, corrected.low))
 
 
-def _quantile(q: float, of: Callable[[Interval], Iterable[LatencyHistogram]] | None = None) -> Estimator[Measured]:
+def _quantile(q: float, of: LatenciesOf = None) -> Estimator[Measured]:
     def of_run(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
         basis = Basis.of(measured, confidence_level)
-        found = _of_open_loop(
-            measured, lambda rounds: latency.quantile_of_rounds(rounds, q, basis), measured.round_latency(of)
-        )
+        found = _of_open_loop(measured, lambda rounds: latency.quantile_of_rounds(rounds, q, basis), of)
         if measured.workload.replay is None or (pace := _replay_pace(measured, confidence_level).value) <= KEPT_PACE:
             return found
         # I/Os that wait until fio begins them have no latency yet, so nothing proves that they are fast.
@@ -221,33 +221,21 @@ def _replay_pace(measured: Measured, confidence_level: ConfidenceLevel) -> Estim
     )
 
 
-#: Claims about one array under one workload.
-OF_RUN: Mapping[Claim, Estimator[Measured]] = {
-    Claim.STEADY_IOPS: iops,
-    Claim.READ_IOPS: throughput.read_iops,
-    Claim.WRITE_IOPS: throughput.write_iops,
-    Claim.RATE_KEPT: throughput.rate_kept,
-    Claim.THROUGHPUT: throughput.throughput,
-    Claim.MEAN_LATENCY: _mean_latency,
-    Claim.READ_MEAN_LATENCY: _read_mean_latency,
-    Claim.WRITE_MEAN_LATENCY: _write_mean_latency,
-    **{claim: _quantile(q) for claim, q in QUANTILES.items()},
-    Claim.REPLAY_PACE: _replay_pace,
-    Claim.WRITE_SPREAD_BETWEEN_MEMBERS: spread.of_writes,
-    Claim.SUSTAINED_TEMPERATURE: thermal.sustained_temperature,
-    Claim.THROTTLED_TIME: thermal.throttled_time,
-    Claim.WRITE_AMPLIFICATION: wear.write_amplification,
+#: Claims about rare events, with a promised rate.
+OF_RARE: Mapping[Claim, Callable[[RareEvents], Estimate]] = {
+    Claim.MAX_LATENCY: RareEvents.max_latency,
+    Claim.LATENCY_SPREAD_OVER_TIME: RareEvents.over_time,
+    Claim.WORST_SECOND: RareEvents.worst_second,
+    Claim.SLOWEST_SECOND: RareEvents.slowest_second,
+    Claim.FASTEST_SECOND: RareEvents.fastest_second,
+    Claim.FASTEST_TO_SLOWEST_SECOND: RareEvents.fastest_to_slowest,
 }
 
-#: Claims about rare events, with a promised rate.
-OF_RARE: Mapping[Claim, Callable[[Measured, ConfidenceLevel, float], Estimate]] = {
-    Claim.MAX_LATENCY: spread.max_latency,
-    Claim.LATENCY_SPREAD_OVER_TIME: spread.over_time,
-    Claim.WORST_SECOND: spread.worst_second,
-    Claim.SLOWEST_SECOND: spread.slowest_second,
-    Claim.FASTEST_SECOND: spread.fastest_second,
-    Claim.FASTEST_TO_SLOWEST_SECOND: spread.fastest_to_slowest,
-}
+
+def _array_efficiency(run: PredictedRun, confidence_level: ConfidenceLevel) -> Estimate:
+    """The prediction's interval is a bound that includes the model's error, so the confidence is the measurement's."""
+    found = ratio(iops(run.measured, confidence_level), run.predicted)
+    return replace(found, confidence=confidence_level.confidence)
 
 
 def _times_one_drive(run: PredictedRun, confidence_level: ConfidenceLevel) -> Estimate:
@@ -260,16 +248,6 @@ def _times_one_drive(run: PredictedRun, confidence_level: ConfidenceLevel) -> Es
     return replace(found, confidence=confidence_level.confidence)
 
 
-#: Claims about an array and the prediction from its members.
-OF_PREDICTED: Mapping[Claim, Estimator[PredictedRun]] = {
-    # The prediction's interval is a bound that includes the model's error, so the confidence is the measurement's.
-    Claim.ARRAY_EFFICIENCY: lambda run, confidence_level: replace(
-        ratio(iops(run.measured, confidence_level), run.predicted), confidence=confidence_level.confidence
-    ),
-    Claim.TIMES_ONE_DRIVE: _times_one_drive,
-}
-
-
 def _member_spread(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
     members = _side_by_side(Claim.MEMBER_SPREAD, measured)
     together = [iops(each, confidence_level.among(len(members))) for each in members]
@@ -278,29 +256,28 @@ def _member_spread(measured: Measured, confidence_level: ConfidenceLevel) -> Est
 
 def _spread_between_members(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
     members = _side_by_side(Claim.LATENCY_SPREAD_BETWEEN_MEMBERS, measured)
-    return spread.between_drives([spread.SpellMaxima.of(each, confidence_level) for each in members])
+    return spread.between_drives([SpellMaxima.of(each, confidence_level) for each in members])
 
 
-def alike(claim: Claim | str, judged: Judgeable) -> dict[str, float]:
+def alike(claim: Claim, judged: Judgeable) -> dict[str, float]:
     """Figure of each drive side by side, by serial number: IOPS, or the geometric mean of its spells' slowest I/Os in
     ns.
 
     ``NotApplicable`` for a single target.
     """
-    claim = Claim(claim)
     members = {each.drive: each for each in _side_by_side(claim, of_kind(claim, judged, Measured))}
     if claim is Claim.LATENCY_SPREAD_BETWEEN_MEMBERS:
-        return {serial: spread.SpellMaxima.of(each, USUAL).typical_ns for serial, each in members.items()}
+        return {serial: SpellMaxima.of(each, USUAL).typical_ns for serial, each in members.items()}
     return {serial: iops(each).value for serial, each in members.items()}
 
 
-def slowest_member(judged: Judgeable, claim: Claim | str = Claim.MEMBER_SPREAD) -> str:
+def slowest_member(judged: Judgeable, claim: Claim) -> str:
     """Serial number of the worst drive side by side: fewest IOPS, or slowest I/Os if the claim is about these.
 
     ``NotApplicable`` unless the drives are side by side.
     """
     of_each = alike(claim, judged)
-    extreme = max if claim == Claim.LATENCY_SPREAD_BETWEEN_MEMBERS else min
+    extreme = max if claim is Claim.LATENCY_SPREAD_BETWEEN_MEMBERS else min
     return extreme(of_each, key=of_each.__getitem__)
 
 
@@ -309,13 +286,6 @@ def _side_by_side(claim: Claim, measured: Measured) -> tuple[Measured, ...]:
     if len(members) < 2:
         raise NotApplicable(f"{claim.label} is judged on several drives side by side, not on {measured.geometry}")
     return members
-
-
-#: Claims about drives side by side.
-OF_MEMBERS: Mapping[Claim, Estimator[Measured]] = {
-    Claim.MEMBER_SPREAD: _member_spread,
-    Claim.LATENCY_SPREAD_BETWEEN_MEMBERS: _spread_between_members,
-}
 
 
 def of_scaling(sweep: Sweep, confidence_level: ConfidenceLevel = USUAL) -> scaling.Scaling:
@@ -371,24 +341,13 @@ def _of_widths(sweep: Sweep) -> Sweep:
 
 def _spread_between_widths(sweep: Sweep, confidence_level: ConfidenceLevel) -> Estimate:
     ordered = _of_widths(sweep)
-    return spread.between(
-        spread.SpellMaxima.of(ordered[0], confidence_level), spread.SpellMaxima.of(ordered[-1], confidence_level)
-    )
+    return spread.between(SpellMaxima.of(ordered[0], confidence_level), SpellMaxima.of(ordered[-1], confidence_level))
 
 
 def _growth_between_widths(sweep: Sweep, confidence_level: ConfidenceLevel) -> Estimate:
     ordered = _of_widths(sweep)
     return ratio(_mean_latency(ordered[-1], confidence_level), _mean_latency(ordered[0], confidence_level), Unit.RATIO)
 
-
-#: Claims about all widths of a level under one workload.
-OF_SWEEP: Mapping[Claim, Estimator[Sweep]] = {
-    Claim.SCALING_SLOPE: lambda sweep, confidence_level: of_scaling(sweep, confidence_level).slope,
-    Claim.SCALING_DEVIATION: lambda sweep, confidence_level: of_scaling(sweep, confidence_level).deviation,
-    Claim.LATENCY_SPREAD_BETWEEN_WIDTHS: _spread_between_widths,
-    Claim.LATENCY_GROWTH_BETWEEN_WIDTHS: _growth_between_widths,
-    Claim.SETTINGS_GAIN: _settings_gain,
-}
 
 #: Figures that a claim about several workloads is a function of, where they are not IOPS.
 NOT_OF_IOPS: Mapping[Claim, Estimator[Measured]] = {
@@ -414,7 +373,7 @@ OF_CURVE: Mapping[Claim, Callable[[Mapping[Workload, Estimate], int], curves.Cur
 }
 
 
-def found_in(claim: Claim | str, curve: Curve, confidence_level: ConfidenceLevel = USUAL) -> curves.CurveFigure:
+def found_in(claim: Claim, curve: Curve, confidence_level: ConfidenceLevel = USUAL) -> curves.CurveFigure:
     """Estimate a claim about a curve, with the workloads at which it was found (the worst mix, the knee, …).
 
     ``NotApplicable`` unless these are different workloads on one array. A queue depth is that of one target: for drives
@@ -423,49 +382,54 @@ def found_in(claim: Claim | str, curve: Curve, confidence_level: ConfidenceLevel
     if len(curve.subject.geometries) != 1 or len({each.workload for each in curve}) < len(curve):
         names = ", ".join(f"{each.geometry} {each.workload}" for each in curve)
         raise NotApplicable(f"a curve is different workloads on one array, not {names}")
-    found = _of_curve(Claim(claim), curve, confidence_level)
-    if claim != Claim.QD_DEPENDENCE:
+    found = _of_curve(claim, curve, confidence_level)
+    if claim is not Claim.QD_DEPENDENCE:
         return found
     # Among several depths the fastest is more likely to be a lucky one: only intervals that hold for all of them are
     # evidence for a difference.
-    together = _of_curve(Claim(claim), curve, confidence_level.among(len(curve)))
+    together = _of_curve(claim, curve, confidence_level.among(len(curve)))
     return replace(found, estimate=replace(found.estimate, low=together.estimate.low))
 
 
 def _of_curve(claim: Claim, curve: Curve, confidence_level: ConfidenceLevel) -> curves.CurveFigure:
     figure = NOT_OF_IOPS.get(claim, iops)
     rates = {each.workload: figure(each, confidence_level) for each in curve}
-    geometry = curve.subject.geometry
-    return OF_CURVE[claim](rates, 1 if geometry.is_side_by_side else geometry.width)
+    return OF_CURVE[claim](rates, curve.subject.geometry.target.width)
 
 
-def _on_curve(claim: Claim) -> Estimator[Curve]:
-    return lambda curve, confidence_level: found_in(claim, curve, confidence_level).estimate
+def _fresh_to_steady(saturation: Saturation, confidence_level: ConfidenceLevel) -> Estimate:
+    return ratio(saturation.fresh_iops(confidence_level), saturation.settle(confidence_level).iops, Unit.RATIO)
 
 
-#: Claims about writes from the purged state.
-OF_SATURATION: Mapping[Claim, Estimator[Saturation]] = {
-    Claim.FRESH_IOPS: Saturation.fresh_iops,
-    Claim.SETTLED_IOPS: lambda found, confidence_level: found.settle(confidence_level).iops,
-    Claim.FRESH_TO_STEADY: lambda found, confidence_level: ratio(
-        found.fresh_iops(confidence_level), found.settle(confidence_level).iops, Unit.RATIO
-    ),
-    Claim.CLIFF_AFTER: lambda found, confidence_level: found.cliff_after(),
-}
-
-#: Claims about a rebuild under load.
-OF_REBUILD: Mapping[Claim, Estimator[Rebuild]] = {
-    Claim.REBUILD_RATE: lambda found, confidence_level: found.rate(),
-    Claim.REBUILD_TIME: lambda found, confidence_level: found.time(),
-}
-
-#: All but those about rare events, which also take the rate; each takes the type in ``KINDS`` of its scope.
+#: All claims but those of ``OF_RARE`` and ``OF_CURVE``; each takes the type in ``KINDS`` of its scope.
 ESTIMATORS: Mapping[Claim, Estimator[Any]] = {
-    **OF_RUN,
-    **OF_PREDICTED,
-    **OF_MEMBERS,
-    **OF_SWEEP,
-    **{claim: _on_curve(claim) for claim in OF_CURVE},
-    **OF_SATURATION,
-    **OF_REBUILD,
+    Claim.STEADY_IOPS: iops,
+    Claim.READ_IOPS: throughput.read_iops,
+    Claim.WRITE_IOPS: throughput.write_iops,
+    Claim.RATE_KEPT: throughput.rate_kept,
+    Claim.THROUGHPUT: throughput.throughput,
+    Claim.MEAN_LATENCY: _mean_latency,
+    Claim.READ_MEAN_LATENCY: _read_mean_latency,
+    Claim.WRITE_MEAN_LATENCY: _write_mean_latency,
+    **{claim: _quantile(q) for claim, q in QUANTILES.items()},
+    Claim.REPLAY_PACE: _replay_pace,
+    Claim.WRITE_SPREAD_BETWEEN_MEMBERS: spread.of_writes,
+    Claim.SUSTAINED_TEMPERATURE: drive_counters.sustained_temperature,
+    Claim.THROTTLED_TIME: drive_counters.throttled_time,
+    Claim.WRITE_AMPLIFICATION: drive_counters.write_amplification,
+    Claim.ARRAY_EFFICIENCY: _array_efficiency,
+    Claim.TIMES_ONE_DRIVE: _times_one_drive,
+    Claim.MEMBER_SPREAD: _member_spread,
+    Claim.LATENCY_SPREAD_BETWEEN_MEMBERS: _spread_between_members,
+    Claim.SCALING_SLOPE: lambda sweep, confidence_level: of_scaling(sweep, confidence_level).slope,
+    Claim.SCALING_DEVIATION: lambda sweep, confidence_level: of_scaling(sweep, confidence_level).deviation,
+    Claim.LATENCY_SPREAD_BETWEEN_WIDTHS: _spread_between_widths,
+    Claim.LATENCY_GROWTH_BETWEEN_WIDTHS: _growth_between_widths,
+    Claim.SETTINGS_GAIN: _settings_gain,
+    Claim.FRESH_IOPS: Saturation.fresh_iops,
+    Claim.SETTLED_IOPS: lambda saturation, confidence_level: saturation.settle(confidence_level).iops,
+    Claim.FRESH_TO_STEADY: _fresh_to_steady,
+    Claim.CLIFF_AFTER: lambda saturation, confidence_level: saturation.cliff_after(),
+    Claim.REBUILD_RATE: lambda rebuild, confidence_level: rebuild.rate(),
+    Claim.REBUILD_TIME: lambda rebuild, confidence_level: rebuild.time(),
 }

@@ -19,11 +19,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from statistics import fmean, stdev
+from statistics import NormalDist, fmean, stdev
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.spec.claims import Direction
-from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, USUAL, ConfidenceLevel, Estimate, TooFew, student_t
+from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, Estimate, TooFew, student_t
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import multiplicity
 from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl, p_value
@@ -142,7 +142,8 @@ def widened(estimate: Estimate, percent: float, share: float = 1.0) -> Estimate:
     """
     if estimate.is_reading or not percent:
         return estimate
-    more = _normal(ConfidenceLevel(estimate.confidence, share).level()) * math.log1p(percent / 100)
+    level = ConfidenceLevel(estimate.confidence, share).level()
+    more = NormalDist().inv_cdf((1 + level) / 2) * math.log1p(percent / 100)
     return multiplicity.with_distances(estimate, *(math.hypot(each, more) for each in multiplicity.distances(estimate)))
 
 
@@ -195,9 +196,3 @@ def _of_logarithms(values: Sequence[float], unit: Unit, confidence_level: Confid
     # Rounding of exp and log must not put the figure outside its own interval.
     low, high = min(value, math.exp(middle - half)), max(value, multiplicity.exp(middle + half))
     return Estimate(value, low, high, count, unit, confidence=confidence_level.confidence)
-
-
-def _normal(confidence: float = CONFIDENCE) -> float:
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf((1 + confidence) / 2)

@@ -8,7 +8,7 @@ be a percentage of what an earlier run (the baseline) measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
@@ -17,10 +17,17 @@ from typing import Any
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
-from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.raid import scaling as bend
-from pytest_ssdqual.qual.spec.claims import OF_RARE_EVENTS, TIMES_PER_HOUR, Accountable, Claim, Direction, Limit
+from pytest_ssdqual.qual.spec.claims import (
+    OF_GROWTH,
+    OF_RARE_EVENTS,
+    TIMES_PER_HOUR,
+    Accountable,
+    Claim,
+    Direction,
+    Limit,
+)
 from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, ConfidenceLevel, Estimate, format_confidence
 from pytest_ssdqual.qual.stats.latency import Exceedance
@@ -34,19 +41,6 @@ from pytest_ssdqual.qual.workload.workload import Workload
 NOT_THE_BOUND = "the drives are not the bottleneck: the limit is missed"
 #: Drives named in a sentence, and characters of a serial there; the evidence has all serials in full.
 MOST_NAMED, NAME_CHARACTERS = 8, 40
-
-
-@frozen
-class BaselineLimit:
-    """A limit in per cent of the same figure of the baseline."""
-
-    direction: Direction
-    percent: float
-    #: File, and the place in it.
-    source: str
-
-    def __str__(self) -> str:
-        return f"{self.direction.replace('_', ' ')} {self.percent:g} % of the baseline"
 
 
 @frozen
@@ -186,41 +180,26 @@ class Verdict:
 
 
 def judge(
-    claim: Claim | str, subject: Subject, estimate: Estimate, limit: Limit, indifference_percent: float = 0.0
-) -> Verdict:
-    """Compare an estimate with a limit: pass, fail or inconclusive; a figure on the limit is good.
-
-    ValueError if estimate and limit are not in the claim's unit.
-    """
-    claim = Claim(claim)
-    if not claim.unit is estimate.unit is limit.unit:
-        raise ValueError(f"{claim} is in {claim.unit}, the estimate in {estimate.unit}, the limit in {limit.unit}")
-    outcome = _outcome(estimate, limit)
-    return Verdict(claim, subject, estimate, limit, outcome, indifference_percent=indifference_percent)
-
-
-def judge_relation(
-    claim: Claim | str,
+    claim: Claim,
     subject: Subject,
-    reference: Workload | BaselineReference,
     estimate: Estimate,
     limit: Limit,
     indifference_percent: float = 0.0,
+    reference: Workload | BaselineReference | None = None,
 ) -> Verdict:
-    """Judge a figure in per cent of a reference: another workload on the same array, or the same workload in an earlier
-    run.
+    """Compare an estimate with a limit: pass, fail or inconclusive; a figure on the limit is good.
 
-    ``estimate`` is that of ``estimate.ratio`` or ``qual.verdict.ratio.ratio``. ValueError unless it and the limit are
-    in per cent.
+    Both are in the claim's unit, or in per cent of a ``reference``: another workload on the same array, or the same
+    workload in an earlier run (``estimate.ratio``, ``qual.verdict.ratio.ratio``). ValueError if they are not.
     """
-    if not Unit.PERCENT is estimate.unit is limit.unit:
-        raise ValueError(f"a relation is in {Unit.PERCENT}, the estimate in {estimate.unit}, the limit in {limit.unit}")
-    outcome = _outcome(estimate, limit)
-    return Verdict(Claim(claim), subject, estimate, limit, outcome, reference, indifference_percent)
+    unit = Unit.PERCENT if reference else claim.unit
+    if not unit is estimate.unit is limit.unit:
+        raise ValueError(f"{claim} is in {unit}, the estimate in {estimate.unit}, the limit in {limit.unit}")
+    return Verdict(claim, subject, estimate, limit, _outcome(estimate, limit), reference, indifference_percent)
 
 
 def judge_all(
-    claim: Claim | str,
+    claim: Claim,
     judged: Judgeable,
     limit: Limit,
     confidence: float = CONFIDENCE,
@@ -233,7 +212,6 @@ def judge_all(
     them; a scaling verdict that is not a pass names the width where it bends. For ``confidence`` and the exceptions see
     ``estimators.estimate``, for ``family`` see ``in_family``.
     """
-    claim, confidence_level = Claim(claim), ConfidenceLevel(confidence)
     verdicts = []
     for subject, each in estimators.parts(claim, judged):
         bound = limit.of(subject.drive)
@@ -241,31 +219,20 @@ def judge_all(
             continue
         again = partial(estimators.estimate, claim, each, confidence, per_hour=bound.times_per_hour or TIMES_PER_HOUR)
         verdict = in_family(judge(claim, subject, again(), bound, indifference_percent), again, family)
-        verdicts.append(replace(EXPLAINED.get(claim, _plain)(verdict, each, confidence_level), again=again))
+        verdicts.append(replace(_explained(verdict, each, ConfidenceLevel(confidence)), again=again))
     return tuple(verdicts)
 
 
-def _plain(verdict: Verdict, judged: Judgeable, confidence_level: ConfidenceLevel) -> Verdict:
-    return verdict
-
-
-def _with_bend(verdict: Verdict, sweep: Sweep, confidence_level: ConfidenceLevel) -> Verdict:
-    if verdict:
-        return verdict
+def _explained(verdict: Verdict, judged: Any, confidence_level: ConfidenceLevel) -> Verdict:  # noqa: ANN401
+    """Return the verdict; of a maximum with how often I/Os were slower, of a broken growth with its bend."""
     bound = verdict.limit.bound
+    if verdict.claim is Claim.MAX_LATENCY:
+        return replace(verdict, slower=latency.slower_than(bound, judged, confidence_level))
+    if verdict or verdict.claim not in OF_GROWTH:
+        return verdict
     least = bound if verdict.claim is Claim.SCALING_SLOPE else 1 - bound / 100
-    scaling = estimators.of_scaling(sweep, confidence_level)
-    return replace(verdict, because=bend.describe_bend(sweep.measurements, scaling, least))
-
-
-#: Claims whose verdicts say more than estimate and limit.
-EXPLAINED: Mapping[Claim, Callable[[Verdict, Any, ConfidenceLevel], Verdict]] = {
-    Claim.MAX_LATENCY: lambda verdict, measured, confidence_level: replace(
-        verdict, slower=latency.slower_than(verdict.limit.bound, measured, confidence_level)
-    ),
-    Claim.SCALING_SLOPE: _with_bend,
-    Claim.SCALING_DEVIATION: _with_bend,
-}
+    scaling = estimators.of_scaling(judged, confidence_level)
+    return replace(verdict, because=bend.describe_bend(judged.measurements, scaling, least))
 
 
 def in_family(verdict: Verdict, again: Callable[[float], Estimate], family: ErrorControl) -> Verdict:

@@ -15,9 +15,8 @@ from typing import TypeVar
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.measured.result_records import MeasuredRecord, RebuildRecord, SaturationRecord
-from pytest_ssdqual.qual.measured.run import Run, RunRecord
+from pytest_ssdqual.qual.measured.run import Run, RunRecord, Visited
 from pytest_ssdqual.qual.measured.saturation import Saturation
-from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.stats.estimate import TooFew
 from pytest_ssdqual.qual.stats.intervals import Basis

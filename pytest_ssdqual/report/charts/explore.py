@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual.explore.dimensions import Space
-from pytest_ssdqual.qual.explore.search_record import SearchRecord, SuspectRecord
+from pytest_ssdqual.qual.explore.search import SearchRecord, SuspectRecord
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import Unit, format_duration
 from pytest_ssdqual.qual.workload.workload import Workload

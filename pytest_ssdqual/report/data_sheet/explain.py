@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pytest_ssdqual import suites
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec import sheet_coverage
+from pytest_ssdqual.qual.spec import datasheet
 from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, Accountable, Claim, Scope
 from pytest_ssdqual.qual.spec.promises import Promise
 from pytest_ssdqual.qual.spec.spec import DEFAULT, Spec
@@ -53,7 +53,7 @@ def missing(spec: Spec) -> Iterator[str]:
         yield "[endurance] is missing: the plan cannot print the share of the rated writes that a suite uses"
     if unknown := sum(1 for figure in spec.figures for _ in figure.places() if figure.conditions):
         yield f"published conditions of {unknown} figures: they are judged approximately, under the program's"
-    yield from (f"no figure: {kind.label} of one drive" for kind in sheet_coverage.missing(spec.figures))
+    yield from (f"no figure: {kind.label} of one drive" for kind in datasheet.missing_kinds(spec.figures))
     yield from _without_limit(spec)
     yield from _without_effect(spec)
 
@@ -109,8 +109,6 @@ def _bound(promise: Promise) -> str:
     side = promise.claim.direction.replace("_", " ")
     if promise.percent_of_spec is not None:
         return f"{side} {promise.percent_of_spec:g} % of the figure"
-    if promise.of_baseline:
-        return f"{side} {promise.of_baseline.percent:g} % of the baseline"
     if promise.relation:
         return str(promise.relation)
     return f"{side} {format_value(promise.bound or 0.0, promise.claim.unit)}"

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.raid.geometry import ONE_DRIVE, Geometry
 from pytest_ssdqual.qual.spec import spec as specs
 from pytest_ssdqual.qual.spec import toml
 from pytest_ssdqual.qual.spec.claims import Claim, Direction
-from pytest_ssdqual.qual.spec.datasheet import ONE_DRIVE, QUANTITIES
+from pytest_ssdqual.qual.spec.datasheet import QUANTITIES
 from pytest_ssdqual.qual.units import Unit, format_range
 from pytest_ssdqual.report.compare.compared_run import DRIVES, ComparedFigure, ComparedRun, FigureKey
 from pytest_ssdqual.rig.drives.topology import Drive

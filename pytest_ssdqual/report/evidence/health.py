@@ -93,7 +93,7 @@ def counted(
         worst=bad[0] if bad else "",
         raw=raw,
         remarks=remarks,
-        cause=Cause(Culprit.DRIVE, 0.0, findings[bad[0]][0], tuple(bad)) if bad and blames_drives else None,
+        cause=Cause(Culprit.DRIVE, findings[bad[0]][0], tuple(bad)) if bad and blames_drives else None,
     )
 
 

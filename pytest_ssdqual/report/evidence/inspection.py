@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_ssdqual.qual.inspection.checks import Answer, CheckedDrive
-from pytest_ssdqual.qual.inspection.verdict import InspectionVerdict
+from pytest_ssdqual.qual.inspection.checks import Answer, CheckedDrive, InspectionVerdict
 from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.report.evidence.evidence import INSPECTED, Evidence, Finding, Part
 

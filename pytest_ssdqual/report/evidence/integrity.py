@@ -8,7 +8,7 @@ from dataclasses import replace
 from pytest_ssdqual.qual.integrity import power_loss
 from pytest_ssdqual.qual.integrity.power_loss import DriveLosses, LossKind
 from pytest_ssdqual.qual.integrity.read_back import ReadBack
-from pytest_ssdqual.qual.integrity.result import Survival
+from pytest_ssdqual.qual.integrity.reference_model import Survival
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.report.evidence import health

@@ -19,12 +19,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.qual.explore.search import ProbedFigures
-from pytest_ssdqual.qual.explore.search_record import SearchRecord
+from pytest_ssdqual.qual.explore.search import ProbedFigures, SearchRecord
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.integrity.read_back import ReadBack
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
-from pytest_ssdqual.qual.measured.references import Ceiling, DrivesAlone
 from pytest_ssdqual.qual.measured.result_records import (
     AloneRecord,
     CellRecord,
@@ -35,6 +33,7 @@ from pytest_ssdqual.qual.measured.result_records import (
 )
 from pytest_ssdqual.qual.measured.run import Measured, Run, RunRecord, RunsRecord
 from pytest_ssdqual.qual.measured.saturation import Saturation
+from pytest_ssdqual.qual.measured.sweep import Ceiling, DrivesAlone
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.stats.visits import Cell
 from pytest_ssdqual.qual.workload.rounds import RoundsResult

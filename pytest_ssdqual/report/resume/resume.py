@@ -11,7 +11,8 @@ from itertools import pairwise, zip_longest
 from pathlib import Path
 
 from pytest_ssdqual.qual.frozen import frozen
-from pytest_ssdqual.qual.validity.drive_failure import FailedDrive, FailureOrigin
+from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
+from pytest_ssdqual.qual.validity.fault_codes import Fault
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
@@ -186,7 +187,7 @@ class Past:
         """The drives that failed under the load in earlier sessions, by serial number; damaged records have none."""
         found: dict[str, FailedDrive] = {}
         for record in self.records:
-            if record.kind == "measurement_failed" and record.facts.get("origin") == FailureOrigin.DRIVE:
+            if record.kind == "measurement_failed" and record.facts.get("origin") == Fault.DRIVE:
                 found |= {drive.serial: drive for drive in record.fact("failed", tuple[FailedDrive, ...], ())}
         return found
 

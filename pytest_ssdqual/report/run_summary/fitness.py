@@ -11,7 +11,7 @@ from enum import StrEnum
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import counted, named
 from pytest_ssdqual.qual.spec.spec import DEFAULT
-from pytest_ssdqual.qual.stats import repeatability
+from pytest_ssdqual.qual.stats import throughput
 from pytest_ssdqual.report.evidence.evidence import INSPECTED, Evidence, Finding
 from pytest_ssdqual.report.evidence.health import OF_HEALTH
 from pytest_ssdqual.report.evidence.integrity import READ_BACK
@@ -169,7 +169,7 @@ def count(
         lost_to=tuple(dict.fromkeys(serial for each in lost for serial in each.drives)),
         tests=len({*(each.test for each in judged), *(test for each in errors for test in each.tests)}),
         limited=sum(map(is_limited, judged)),
-        steady_rates=sum(each.claim in repeatability.STEADY_RATES for each in judged),
+        steady_rates=sum(each.claim in throughput.STEADY_RATES for each in judged),
     )
 
 
@@ -200,7 +200,7 @@ def stand(counts: Counts, manifest: Manifest, coverage: Coverage = NOTHING) -> P
     use = _use(fitness, counts, manifest, coverage)
     sentence = _sentence(counts, gaps, coverage)
     remarks = (*(each for each in gaps if each[:-1] not in sentence), *_limits(counts, manifest, coverage))
-    beside = repeatability.sentence() if counts.steady_rates else ""
+    beside = throughput.repeatability() if counts.steady_rates else ""
     return PageVerdict(fitness, sentence, use, remarks, counts, acceptance, coverage, gaps, beside)
 
 

@@ -17,9 +17,9 @@ from typing import TypeVar, cast
 from pytest_ssdqual.qual.integrity.read_back import ReadBack
 from pytest_ssdqual.qual.integrity.stamp import Stamp
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
-from pytest_ssdqual.qual.measured.references import Ceiling, DrivesAlone
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
+from pytest_ssdqual.qual.measured.sweep import Ceiling, DrivesAlone
 from pytest_ssdqual.qual.raid import member_curve
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.stats.estimate import TooFew

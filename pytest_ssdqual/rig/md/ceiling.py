@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from pytest_ssdqual.qual.measured.references import Ceiling
+from pytest_ssdqual.qual.measured.sweep import Ceiling
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.workload.workload import Workload

@@ -11,9 +11,9 @@ from typing import TypeVar
 
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import MediaCount, StripeCache
-from pytest_ssdqual.qual.measured.references import DrivesAlone
 from pytest_ssdqual.qual.measured.result_records import AloneRecord, MeasuredRecord
 from pytest_ssdqual.qual.measured.run import Measured, Run
+from pytest_ssdqual.qual.measured.sweep import DrivesAlone
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 
 from pytest_ssdqual.qual.measured.environment import KernelLog
-from pytest_ssdqual.qual.validity.drive_failure import DriveTrace, FailureAttribution, FailureOrigin, attribute
+from pytest_ssdqual.qual.validity.drive_failure import DriveTrace, FailureAttribution, attribute
+from pytest_ssdqual.qual.validity.fault_codes import Fault
 from pytest_ssdqual.qual.validity.other_users import running
 from pytest_ssdqual.rig.drives.failed import DriveFailed, DrivesUndecided
 from pytest_ssdqual.rig.drives.survey import Drive
@@ -31,7 +32,7 @@ from pytest_ssdqual.rig.observe.environment import EnvironmentReading
 
 SCRIPT = scripts.text("drive_states.sh")
 #: Origins that drives share, so that none of several side by side can be left out.
-SHARED = FailureOrigin.HOST, FailureOrigin.PATH
+SHARED = Fault.HOST, Fault.PATH
 #: Most seconds until the self-test of a drive ends, and between two readings of it.
 SELF_TEST_S, PAUSE_S = 600.0, 30.0
 #: Number of attempts to read SMART data after a failure.
@@ -75,7 +76,7 @@ def attributed(
         if isinstance(error, Disturbed):  # no fault of a device; the next attempt decides
             raise
         found = _attribution(setup, array, since, error, kernel)
-        if found.origin is FailureOrigin.DRIVE:
+        if found.origin is Fault.DRIVE:
             setup.failures.failed |= {each.serial: each for each in found.drives}
             raise DriveFailed(str(array.geometry), found.drives) from error
         if found.why:

@@ -10,8 +10,7 @@ from support.builders.sheet import PRODUCT, promise
 from support.builders.suite import suite
 
 from pytest_ssdqual.plugin.judging import attributor
-from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.measured.visited import Visited
+from pytest_ssdqual.qual.measured.run import Measured, Visited
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner

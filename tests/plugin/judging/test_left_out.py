@@ -7,7 +7,7 @@ from support.builders import strategies
 from support.builders.drives import drive
 
 from pytest_ssdqual.plugin.judging import left_out
-from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
+from pytest_ssdqual.qual.measured.judgeable import LeftOutDrive
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry

@@ -13,13 +13,11 @@ from support.builders import strategies
 
 from pytest_ssdqual.plugin.judging.evidence_builder import EvidenceBuilder, determination
 from pytest_ssdqual.plugin.judging.sla import Inconclusive, Sla
-from pytest_ssdqual.qual.measured.judgeable import Judgeable
-from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
+from pytest_ssdqual.qual.measured.judgeable import Judgeable, LeftOutDrive
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
-from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.run import Measured, Visited
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
-from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec
 from pytest_ssdqual.qual.spec.claims import Claim

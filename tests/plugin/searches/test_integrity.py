@@ -11,8 +11,7 @@ from pytest_ssdqual.plugin.searches.integrity import IntegritySearch
 from pytest_ssdqual.qual.integrity import reference_model
 from pytest_ssdqual.qual.integrity import steps as history
 from pytest_ssdqual.qual.integrity.array_state import Abilities
-from pytest_ssdqual.qual.integrity.reference_model import MismatchKind
-from pytest_ssdqual.qual.integrity.result import Survival
+from pytest_ssdqual.qual.integrity.reference_model import MismatchKind, Survival
 from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES, Cut, Grow, ReAdd, Restart, StepSequence, Trim, Write
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, IntegrityRule

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_ssdqual.qual.integrity import steps
-from pytest_ssdqual.qual.integrity.reference_model import Mismatch, MismatchKind
-from pytest_ssdqual.qual.integrity.result import Survival
+from pytest_ssdqual.qual.integrity.reference_model import Mismatch, MismatchKind, Survival
 from pytest_ssdqual.qual.raid.geometry import Geometry
 
 SHORT = steps.parse("array raid5x3 bitmap internal\nfail 2\nwrite 3 64k\nre-add 2\nrebuild\n")

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.integrity import steps as history
-from pytest_ssdqual.qual.integrity.array_state import Abilities, ArrayLife
-from pytest_ssdqual.qual.integrity.shrink import shorten
+from pytest_ssdqual.qual.integrity.array_state import Abilities, ArrayLife, shorten
 from pytest_ssdqual.qual.integrity.steps import Cut, Fail, ReAdd, Remove, StepSequence, Write
 from pytest_ssdqual.qual.raid.geometry import Geometry
 

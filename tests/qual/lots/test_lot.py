@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from pytest_ssdqual.qual.lots import lot
 from pytest_ssdqual.qual.lots.lot import LotTable, TooFewDrives, measurement_share, ruled_out
 from pytest_ssdqual.qual.lots.sampling_plan import ByAttributes, ByVariables, as_variables, indexed_by_aql
-from pytest_ssdqual.qual.measured.judgeable import Subject
-from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
+from pytest_ssdqual.qual.measured.judgeable import LeftOutDrive, Subject
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable

@@ -7,8 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measured.open_loop import from_intended_starts
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, from_intended_starts
 
 MS = 1_000_000
 BINS = st.dictionaries(st.integers(1_000, 100 * MS), st.integers(1, 1000), max_size=8)

@@ -34,7 +34,7 @@ def test_the_published_cliff() -> None:
     assert found.settle().iops.value == 170
     cliff = found.cliff
     assert cliff is not None
-    assert (cliff.seconds, cliff.before_iops, cliff.after_iops) == (20, 2_700, 170)
+    assert cliff.seconds == 20
     # 20 × 2,700 of the 64,200 I/Os that are two capacities.
     assert cliff.capacities == pytest.approx(2 * 54_000 / 64_200)
     after = found.cliff_after()
@@ -212,7 +212,6 @@ def test_of_two_falls_the_first_ends_the_fresh_level(noise: float) -> None:
     assert cliff is not None
     assert cliff.seconds == 12
     assert found.fresh.value == pytest.approx(5_000, rel=noise + 1e-9)
-    assert cliff.after_iops == pytest.approx(600, rel=noise + 1e-9)
     assert found.settle().iops.value == pytest.approx(600, rel=0.01)
     assert found.settle().seconds == 52
 

@@ -82,7 +82,7 @@ def ratio(claim: Claim, sheet: str, array: str, load: str) -> float:
 def iops_of(reads: int, depth: int) -> float:
     """IOPS of the article on the 910, by its table."""
     rw = "randread" if reads else "randwrite"
-    found = spec.load(I910).published("steady_iops", Geometry.parse("raid0x4"), workload(f"{rw}_4k_t1xqd{depth}"))
+    found = spec.load(I910).published(Claim.STEADY_IOPS, Geometry.parse("raid0x4"), workload(f"{rw}_4k_t1xqd{depth}"))
     assert found
     return found.value
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.qual.raid.cost_model import read_for_read, read_for_write
+from pytest_ssdqual.qual.raid.geometry import read_for_read, read_for_write
 
 #: A stripe of RAID 6 with six members: data on 0 to 3, P on 4, Q on 5.
 PARITY, WIDTH = frozenset({4, 5}), 6

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_ssdqual import INTEL_RAID
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec import chain, spec
+from pytest_ssdqual.qual.spec import datasheet, spec
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -32,7 +32,7 @@ WRITTEN_16K = 'rw = "randwrite"\nbs = "16k"\nconditions = "unpublished"\niops = 
 
 def shipped_with_maxima() -> list[Spec]:
     sheets = map(spec.load, spec.shipped())
-    return [each for each in sheets if chain.anchors(each.figures, KINDS, "4k")]
+    return [each for each in sheets if datasheet.anchors(each.figures, KINDS, "4k")]
 
 
 def test_three_of_four_sheets_publish_both_maxima() -> None:
@@ -73,10 +73,10 @@ def test_no_chain_without_the_figure_the_law_or_the_array(tmp_path: Path) -> Non
 def test_anchor_is_the_nearest_size_then_the_highest_rate(tmp_path: Path) -> None:
     of_depths = 'rw = "randread"\nbs = "4k"\nqueue_depths = [{}]\niops = {}'
     whole = sheet(tmp_path, of_depths.format(1, 10_000), of_depths.format(128, 900_000), WRITTEN, WRITTEN_16K)
-    (reads, writes) = chain.anchors(whole.figures, KINDS, "4k")
+    (reads, writes) = datasheet.anchors(whole.figures, KINDS, "4k")
     assert (reads.workload.qd_per_drive, reads.published.value) == (128, 900_000)
     assert writes.workload.bs == "4k"
-    assert [each.workload.bs for each in chain.anchors(whole.figures, ("randwrite",), "64k")] == ["16k"]
+    assert [each.workload.bs for each in datasheet.anchors(whole.figures, ("randwrite",), "64k")] == ["16k"]
 
 
 def test_a_figure_of_the_depth_itself_needs_no_chain(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from support.builders.sheet import PRODUCT, figure, load
 
-from pytest_ssdqual.qual.spec import sheet_coverage
+from pytest_ssdqual.qual.spec import datasheet
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit, Scope
-from pytest_ssdqual.qual.spec.sheet_coverage import USUAL_FIGURES
+from pytest_ssdqual.qual.spec.datasheet import USUAL_FIGURES
 from pytest_ssdqual.qual.units import Unit
 
 MANUAL = Path(__file__).parents[3] / "docs" / "specs.md"
@@ -54,7 +54,7 @@ def test_a_limit_is_a_sentence() -> None:
 
 
 def missing(tmp_path: Path, *figures: str) -> set[str]:
-    return {kind.name for kind in sheet_coverage.missing(load(tmp_path, PRODUCT + "".join(figures)).figures)}
+    return {kind.name for kind in datasheet.missing_kinds(load(tmp_path, PRODUCT + "".join(figures)).figures)}
 
 
 def test_an_empty_sheet_lacks_every_kind(tmp_path: Path) -> None:

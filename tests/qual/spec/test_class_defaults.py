@@ -99,10 +99,10 @@ def test_the_table_has_each_default_that_depends_on_the_class() -> None:
 def test_a_rebuild_is_promised_a_tenth_of_what_bounds_it(sheet: str, most: int | None, rate: float) -> None:
     rules = replace(protocol.load("intel"), rebuild=RebuildRule(max_bytes_per_s=most))
     product = spec.load(sheet)
-    limit = product.on(rules.striping).limit("rebuild_rate", REBUILDING, LOAD)
+    limit = product.on(rules.striping).limit(Claim.REBUILD_RATE, REBUILDING, LOAD)
     assert limit
     assert limit.bound == pytest.approx(rate)
-    time = product.on(rules.striping).limit("rebuild_time", REBUILDING, LOAD)
+    time = product.on(rules.striping).limit(Claim.REBUILD_TIME, REBUILDING, LOAD)
     assert time
     assert product.product.capacity_bytes
     assert time.bound == pytest.approx(product.product.capacity_bytes / rate)
@@ -110,7 +110,7 @@ def test_a_rebuild_is_promised_a_tenth_of_what_bounds_it(sheet: str, most: int |
 
 @pytest.mark.parametrize("sheet", [of_class("emulated"), spec.default()])
 def test_a_rebuild_without_a_class_is_promised_the_floor_of_md(sheet: Spec) -> None:
-    limit = sheet.limit("rebuild_rate", REBUILDING, LOAD)
+    limit = sheet.limit(Claim.REBUILD_RATE, REBUILDING, LOAD)
     assert limit
     assert limit.bound == 1_000_000
 
@@ -147,8 +147,8 @@ def test_no_default_accuses_a_drive_that_meets_its_sheet(name: str) -> None:
     assert reads
     assert writes
     assert fastest
-    fresh = sheet.limit("fresh_to_steady", ONE, Workload("randwrite", "4k", 32))
-    depth = sheet.limit("bathtub_depth", ONE, Workload("randread", "8k", 32))
+    fresh = sheet.limit(Claim.FRESH_TO_STEADY, ONE, Workload("randwrite", "4k", 32))
+    depth = sheet.limit(Claim.BATHTUB_DEPTH, ONE, Workload("randread", "8k", 32))
     assert fresh
     assert depth
     # A purged drive writes at its sequential rate at most.

@@ -30,7 +30,7 @@ def test_drives_with_the_same_sheet_have_it(tmp_path: Path) -> None:
 
 def test_each_drive_has_the_limit_of_its_own_sheet(tmp_path: Path) -> None:
     both = sheets(tmp_path, RATE, RATE.replace("1000", "400"))
-    limit = both.limit("steady_iops", TWO, READS)
+    limit = both.limit(Claim.STEADY_IOPS, TWO, READS)
     assert limit is not None
     own = {drive: each.bound for drive in ("S1", "S2", "") if (each := limit.of(drive))}
     assert own == {"S1": 900, "S2": 360, "": 360}
@@ -61,7 +61,7 @@ def test_an_array_has_the_limit_of_its_slowest_drive(
     tmp_path: Path, claim: str, fast: dict[str, str], slow: dict[str, str], bound: float
 ) -> None:
     both = sheets(tmp_path, promise(claim=claim, **fast), promise(claim=claim, **slow))
-    limit = both.limit(claim, ARRAY, READS)
+    limit = both.limit(Claim(claim), ARRAY, READS)
     assert limit is not None
     assert (limit.bound, limit.of("S1")) == (bound, limit)
 
@@ -73,7 +73,7 @@ def test_drives_of_other_arrays_do_not_lower_a_limit(tmp_path: Path) -> None:
     )
     three = combine({"S1": fast, "S2": fast, "S3": slow})
     wider = Geometry.parse("raid0x3")
-    bounds = [limit.bound for each in (ARRAY, wider) if (limit := three.limit("steady_iops", each, READS))]
+    bounds = [limit.bound for each in (ARRAY, wider) if (limit := three.limit(Claim.STEADY_IOPS, each, READS))]
     assert bounds == [900, 400]
     assert three.expected_iops(ARRAY, READS) == pytest.approx(2_000)
     assert three.expected_iops(wider, READS) == pytest.approx(1_200)
@@ -82,12 +82,12 @@ def test_drives_of_other_arrays_do_not_lower_a_limit(tmp_path: Path) -> None:
 def test_neither_drive_nor_array_without_a_limit_is_judged(tmp_path: Path) -> None:
     silent = promise(claim="steady_iops", level="raid1", at_least="1 IOPS")
     both = sheets(tmp_path, RATE, silent)
-    limit = both.limit("steady_iops", TWO, READS)
+    limit = both.limit(Claim.STEADY_IOPS, TWO, READS)
     assert limit is not None
     assert limit.of("S1") is not None
     assert limit.of("S2") is None
-    assert both.limit("steady_iops", ARRAY, READS) is None
-    assert both.why_no_limit("steady_iops", ARRAY, READS).startswith("ACME 9 promises")
+    assert both.limit(Claim.STEADY_IOPS, ARRAY, READS) is None
+    assert both.why_no_limit(Claim.STEADY_IOPS, ARRAY, READS).startswith("ACME 9 promises")
 
 
 def test_no_promise_of_how_alike_different_models_are(tmp_path: Path) -> None:
@@ -98,8 +98,8 @@ def test_no_promise_of_how_alike_different_models_are(tmp_path: Path) -> None:
 
 def test_a_figure_is_that_of_a_drive(tmp_path: Path) -> None:
     both = sheets(tmp_path, RATE, RATE.replace("1000", "400"))
-    assert both.published("steady_iops", TWO, READS) is None
-    found = both.of("S2").published("steady_iops", TWO, READS)
+    assert both.published(Claim.STEADY_IOPS, TWO, READS) is None
+    found = both.of("S2").published(Claim.STEADY_IOPS, TWO, READS)
     assert found is not None
     assert found.value == 400
 
@@ -144,10 +144,10 @@ def test_promises_in_per_cent_of_a_measurement_must_be_the_same(tmp_path: Path, 
 @pytest.mark.parametrize("other", ["", NUMBER.replace("300", "900"), RATE])
 def test_equal_promises_in_per_cent_are_those_of_all_drives(tmp_path: Path, other: str) -> None:
     both = sheets(tmp_path, of_another(80, workload="randread*") + NUMBER, of_another(80, workload="randread*") + other)
-    relation = both.relation("steady_iops", TWO, READS)
+    relation = both.relation(Claim.STEADY_IOPS, TWO, READS)
     assert relation is not None
     assert relation.percent == 80
-    again = sheets(tmp_path, of_baseline(95) + NUMBER, of_baseline(95) + other).of_baseline("steady_iops", TWO, READS)
+    again = sheets(tmp_path, of_baseline(95) + NUMBER, of_baseline(95) + other).relation(Claim.STEADY_IOPS, TWO, READS)
     assert again is not None
     assert again.percent == 95
 
@@ -155,6 +155,6 @@ def test_equal_promises_in_per_cent_are_those_of_all_drives(tmp_path: Path, othe
 def test_limits_and_baselines_of_drives_are_not_mixed(tmp_path: Path) -> None:
     text = promise(claim="steady_iops", min_percent_of_spec=90) + of_baseline(95)
     both = sheets(tmp_path, RATE + text, text)
-    assert both.limit("steady_iops", TWO, READS) is None
-    assert both.of_baseline("steady_iops", TWO, READS) is None
-    assert both.why_no_limit("steady_iops", TWO, READS).endswith("of a baseline")
+    assert both.limit(Claim.STEADY_IOPS, TWO, READS) is None
+    assert both.relation(Claim.STEADY_IOPS, TWO, READS) is None
+    assert both.why_no_limit(Claim.STEADY_IOPS, TWO, READS).endswith("of a baseline")

@@ -20,13 +20,13 @@ _RANDOM = ("randread", "randwrite")
 
 
 def value(spec: Spec, claim: str, array: str, workload: Workload) -> float | None:
-    found = spec.published(claim, Geometry.parse(array), workload)
+    found = spec.published(Claim(claim), Geometry.parse(array), workload)
     return found.value if found else None
 
 
 def test_figure_of_one_drive_holds_for_its_sizes_and_depths(tmp_path: Path) -> None:
     acme = load(tmp_path, PRODUCT + READ)
-    found = acme.published("steady_iops", ONE, READ_8)
+    found = acme.published(Claim.STEADY_IOPS, ONE, READ_8)
     assert found == Published(1_000, Unit.IOPS, "sheet", approximate=False)
     assert value(acme, "mean_latency", "drivex1", Workload("randread", "8k", 32)) == 8_000_000
     for other in (
@@ -35,14 +35,14 @@ def test_figure_of_one_drive_holds_for_its_sizes_and_depths(tmp_path: Path) -> N
         Workload("randwrite", "4k", 8),
         Workload("read", "4k", 8),
     ):
-        assert acme.published("steady_iops", ONE, other) is None
-    assert acme.published("max_latency", ONE, READ_8) is None
+        assert acme.published(Claim.STEADY_IOPS, ONE, other) is None
+    assert acme.published(Claim.MAX_LATENCY, ONE, READ_8) is None
 
 
 def test_drives_side_by_side_have_the_figures_of_one_drive(tmp_path: Path) -> None:
     acme = load(tmp_path, PRODUCT + READ)
-    assert acme.published("steady_iops", FOUR_ALONE, READ_8) == acme.published("steady_iops", ONE, READ_8)
-    assert acme.published("steady_iops", Geometry.parse("raid0x4"), READ_8) is None
+    assert acme.published(Claim.STEADY_IOPS, FOUR_ALONE, READ_8) == acme.published(Claim.STEADY_IOPS, ONE, READ_8)
+    assert acme.published(Claim.STEADY_IOPS, Geometry.parse("raid0x4"), READ_8) is None
 
 
 @pytest.mark.parametrize("text", ["randread_4k_t1xqd8", "randread_4k_t4xqd2", "randread_4k_s2_qd4"])
@@ -159,11 +159,11 @@ UNPUBLISHED = figure(rw="randread", bs="4k", conditions="unpublished", iops=1_00
 def test_figure_without_conditions_is_judged_at_the_default_ones(tmp_path: Path) -> None:
     acme = load(tmp_path, PRODUCT + UNPUBLISHED)
     default = Workload.parse(f"randread_4k_{DEFAULT_CONDITIONS['randread']}")
-    found = acme.published("steady_iops", FOUR_ALONE, default)
+    found = acme.published(Claim.STEADY_IOPS, FOUR_ALONE, default)
     assert found is not None
     assert (found.value, found.approximate) == (1_000_000, True)
     assert "unpublished" in found.source
-    limit = acme.limit("steady_iops", FOUR_ALONE, default)
+    limit = acme.limit(Claim.STEADY_IOPS, FOUR_ALONE, default)
     assert limit is not None
     assert "about" in limit.source
     assert "approximately" in limit.source
@@ -172,7 +172,7 @@ def test_figure_without_conditions_is_judged_at_the_default_ones(tmp_path: Path)
 @pytest.mark.parametrize("text", ["randread_4k_qd1", "randread_4k_qd32", "randread_4k_qd512", "randread_4k_t8xqd32"])
 def test_figure_without_conditions_holds_nowhere_else(tmp_path: Path, text: str) -> None:
     acme = load(tmp_path, PRODUCT + UNPUBLISHED)
-    assert acme.published("steady_iops", ONE, Workload.parse(text)) is None
+    assert acme.published(Claim.STEADY_IOPS, ONE, Workload.parse(text)) is None
     assert acme.expected_iops(Geometry.parse("raid0x4"), Workload.parse(text)) is None
 
 
@@ -184,15 +184,15 @@ def test_no_array_follows_from_a_sata_figure_without_conditions(tmp_path: Path, 
     assert value(acme, "steady_iops", "drivex1", READ_8.at(32)) == 1_000_000
     array = Geometry.parse("raid0x4")
     assert acme.expected_iops(array, Workload.parse(text)) is None
-    assert acme.limit("steady_iops", array, Workload.parse(text)) is None
-    assert "publishes no figure" in acme.why_no_limit("steady_iops", array, Workload.parse(text))
-    assert acme.limit("steady_iops", ONE, Workload.parse("randrw70_4k_qd32")) is None
+    assert acme.limit(Claim.STEADY_IOPS, array, Workload.parse(text)) is None
+    assert "publishes no figure" in acme.why_no_limit(Claim.STEADY_IOPS, array, Workload.parse(text))
+    assert acme.limit(Claim.STEADY_IOPS, ONE, Workload.parse("randrw70_4k_qd32")) is None
 
 
 def test_limit_from_an_approximate_figure_is_approximate(tmp_path: Path) -> None:
     about = figure(rw="randwrite", bs="4k", queue_depths=[8], iops=500, approximate=True)
     acme = load(tmp_path, PRODUCT + figure(rw="randread", bs="4k", queue_depths=[8], iops=1_000) + about)
-    reads, writes = (acme.limit("steady_iops", Geometry.parse("raid0x4"), Workload(rw, "4k", 8)) for rw in _RANDOM)
+    reads, writes = (acme.limit(Claim.STEADY_IOPS, Geometry.parse("raid0x4"), Workload(rw, "4k", 8)) for rw in _RANDOM)
     assert reads is not None
     assert writes is not None
     assert "of 4,000 IOPS" in reads.source
@@ -208,7 +208,7 @@ def test_latency_without_conditions_is_of_one_io_at_a_time(tmp_path: Path) -> No
 def test_a_bound_has_no_tolerance(tmp_path: Path) -> None:
     promised = promise(claim="steady_iops", min_percent_of_spec=90)
     published = {"rw": "randread", "bs": "4k", "queue_depths": [8], "iops": 1000}
-    place = "steady_iops", Geometry.parse("drivex1"), Workload("randread", "4k", 8)
+    place = Claim.STEADY_IOPS, Geometry.parse("drivex1"), Workload("randread", "4k", 8)
     bounds = []
     for more in ({}, {"bound": True}):
         limit = load(tmp_path, PRODUCT + figure(**published, **more) + promised).limit(*place)

@@ -8,6 +8,7 @@ from support.builders.sheet import PRODUCT, load, promise
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec
+from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.drive_class import DriveClass, classify, is_virtual
 from pytest_ssdqual.qual.workload.workload import Workload
 
@@ -70,7 +71,7 @@ def test_a_hypervisors_drive_is_known_by_model_transport_or_name(
 
 
 def bound(drive_class: DriveClass | None, geometry: Geometry, workload: Workload) -> float:
-    limit = replace(spec.default(), drive_class=drive_class).limit("p99_latency", geometry, workload)
+    limit = replace(spec.default(), drive_class=drive_class).limit(Claim.P99_LATENCY, geometry, workload)
     assert limit is not None
     return limit.bound
 
@@ -91,7 +92,7 @@ def test_nvme_drive_thirty_times_too_slow_fails_by_default() -> None:
 
 
 def test_the_limit_names_the_class_that_it_is_for() -> None:
-    limit = replace(spec.default(), drive_class=DriveClass.NVME_GEN4).limit("p99_latency", ONE, READS)
+    limit = replace(spec.default(), drive_class=DriveClass.NVME_GEN4).limit(Claim.P99_LATENCY, ONE, READS)
     assert limit is not None
     assert "NVMe Gen4" in limit.source
 
@@ -100,7 +101,7 @@ def test_a_promise_of_a_class_is_for_that_class_only(tmp_path: Path) -> None:
     text = promise(claim="p99_latency", **{"class": "sata", "at_most": "3 ms"})
     text += promise(claim="p99_latency", **{"class": ["nvme", "nvme_gen4"], "at_most": "1 ms"})
     acme = load(tmp_path, PRODUCT + text)
-    found = {each: replace(acme, drive_class=each).limit("p99_latency", ONE, READS) for each in (None, *DriveClass)}
+    found = {each: replace(acme, drive_class=each).limit(Claim.P99_LATENCY, ONE, READS) for each in (None, *DriveClass)}
     assert {each: limit.bound for each, limit in found.items() if limit} == {
         DriveClass.SATA: 3_000_000, DriveClass.NVME: 1_000_000, DriveClass.NVME_GEN4: 1_000_000,
     }  # fmt: skip
@@ -109,4 +110,4 @@ def test_a_promise_of_a_class_is_for_that_class_only(tmp_path: Path) -> None:
 def test_sata_sheet_without_conditions_has_a_depth_of_sata() -> None:
     sheet = spec.load("kingston-dc600m-960gb")
     assert sheet.drive_class is DriveClass.SATA
-    assert sheet.published("steady_iops", ONE, READS.at(32)) is not None
+    assert sheet.published(Claim.STEADY_IOPS, ONE, READS.at(32)) is not None

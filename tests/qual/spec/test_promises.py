@@ -14,7 +14,6 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Direction
 from pytest_ssdqual.qual.spec.promises import Promise, Relation
 from pytest_ssdqual.qual.spec.spec import Spec
-from pytest_ssdqual.qual.verdict.verdict import BaselineLimit
 from pytest_ssdqual.qual.workload.workload import Workload
 
 READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
@@ -23,7 +22,7 @@ HEALTHY, DEGRADED, REBUILDING = (Geometry.parse(f"raid5x4{state}") for state in 
 
 def bound(spec: Spec, claim: str, geometry: Geometry | str, workload: Workload) -> float | None:
     array = Geometry.parse(geometry) if isinstance(geometry, str) else geometry
-    limit = spec.limit(claim, array, workload)
+    limit = spec.limit(Claim(claim), array, workload)
     return limit.bound if limit else None
 
 
@@ -32,7 +31,7 @@ def test_a_promise_is_about_whole_arrays_unless_it_names_a_state(tmp_path: Path)
     degraded = promise(claim="p99_latency", state="degraded", at_most="2 ms")
     acme = load(tmp_path, PRODUCT + whole + degraded)
     assert [bound(acme, "p99_latency", each, READ) for each in (HEALTHY, DEGRADED, REBUILDING)] == [1e6, 2e6, None]
-    assert "promises no p99" in acme.why_no_limit("p99_latency", REBUILDING, READ)
+    assert "promises no p99" in acme.why_no_limit(Claim.P99_LATENCY, REBUILDING, READ)
 
 
 def test_states_are_those_of_an_array() -> None:
@@ -65,7 +64,7 @@ def test_published_figure_of_an_array_comes_before_the_law(tmp_path: Path) -> No
     acme = load(tmp_path, PRODUCT + text)
     assert bound(acme, "steady_iops", "raid0x4", READ) == 2_700
     assert bound(acme, "steady_iops", "raid0x5", READ) == 4_500
-    limits = [acme.limit("steady_iops", Geometry.parse(array), READ) for array in ("raid0x4", "raid0x5")]
+    limits = [acme.limit(Claim.STEADY_IOPS, Geometry.parse(array), READ) for array in ("raid0x4", "raid0x5")]
     assert [limit.source for limit in limits if limit] == [
         "acme.toml promise[0]: 90 % of about 3,000 IOPS from acme (sheet)",
         "acme.toml promise[0]: 90 % of 5,000 IOPS from acme (one drive's figures, by the law of raid0x5)",
@@ -97,13 +96,13 @@ def test_latencies_are_promised_in_percent_of_what_is_published(tmp_path: Path) 
     text = figure(array="raid0x4", workload="randread_4k_qd8", mean_latency="1 ms", throughput="100 MB/s")
     text += promise(claim="mean_latency", max_percent_of_spec=120) + promise(claim="throughput", min_percent_of_spec=50)
     acme = load(tmp_path, PRODUCT + text)
-    limit = acme.limit("mean_latency", Geometry.parse("raid0x4"), READ)
+    limit = acme.limit(Claim.MEAN_LATENCY, Geometry.parse("raid0x4"), READ)
     assert limit is not None
     assert (limit.bound, limit.direction) == (1_200_000, Direction.AT_MOST)
     assert bound(acme, "throughput", "raid0x4", READ) == 50_000_000
     # There is a law for IOPS only.
     assert bound(acme, "mean_latency", "raid0x5", READ) is None
-    assert "randread_4k_qd8 on raid0x5" in acme.why_no_limit("mean_latency", Geometry.parse("raid0x5"), READ)
+    assert "randread_4k_qd8 on raid0x5" in acme.why_no_limit(Claim.MEAN_LATENCY, Geometry.parse("raid0x5"), READ)
 
 
 RELATIVE = promise(claim="p99_latency", workload="randrw*", relative_to="randread_4k_qd8", at_most="250 %") + promise(
@@ -114,33 +113,32 @@ MIXED = Workload("randrw", "4k", 8, read_percent=70)
 
 def test_a_limit_can_be_relative_to_another_workload(tmp_path: Path) -> None:
     acme = load(tmp_path, PRODUCT + RELATIVE)
-    assert acme.relation("p99_latency", HEALTHY, MIXED) == Relation(
+    assert acme.relation(Claim.P99_LATENCY, HEALTHY, MIXED) == Relation(
         READ, Direction.AT_MOST, 250, "acme.toml promise[0]"
     )
-    assert "at most 250" in str(acme.relation("p99_latency", HEALTHY, MIXED))
-    assert acme.limit("p99_latency", HEALTHY, MIXED) is None
-    assert "randrw70_4k_qd8 only relative" in acme.why_no_limit("p99_latency", HEALTHY, MIXED)
-    assert acme.relation("p99_latency", HEALTHY, WRITE) is None
+    assert "at most 250" in str(acme.relation(Claim.P99_LATENCY, HEALTHY, MIXED))
+    assert acme.limit(Claim.P99_LATENCY, HEALTHY, MIXED) is None
+    assert "randrw70_4k_qd8 only relative" in acme.why_no_limit(Claim.P99_LATENCY, HEALTHY, MIXED)
+    assert acme.relation(Claim.P99_LATENCY, HEALTHY, WRITE) is None
     assert bound(acme, "p99_latency", HEALTHY, WRITE) == 1e6
 
 
 def test_a_limit_can_be_relative_to_an_earlier_run(tmp_path: Path) -> None:
     acme = load(tmp_path, PRODUCT + promise(claim="p99_latency", workload="randrw*", max_percent_of_baseline=110))
-    assert acme.of_baseline("p99_latency", HEALTHY, MIXED) == BaselineLimit(
-        Direction.AT_MOST, 110, "acme.toml promise[0]"
+    assert acme.relation(Claim.P99_LATENCY, HEALTHY, MIXED) == Relation(
+        None, Direction.AT_MOST, 110, "acme.toml promise[0]"
     )
-    assert "at most 110" in str(acme.of_baseline("p99_latency", HEALTHY, MIXED))
-    assert acme.of_baseline("p99_latency", HEALTHY, READ) is None
-    assert acme.limit("p99_latency", HEALTHY, MIXED) is None
-    assert acme.relation("p99_latency", HEALTHY, MIXED) is None
-    assert "of a baseline" in acme.why_no_limit("p99_latency", HEALTHY, MIXED)
+    assert "at most 110" in str(acme.relation(Claim.P99_LATENCY, HEALTHY, MIXED))
+    assert acme.relation(Claim.P99_LATENCY, HEALTHY, READ) is None
+    assert acme.limit(Claim.P99_LATENCY, HEALTHY, MIXED) is None
+    assert "of a baseline" in acme.why_no_limit(Claim.P99_LATENCY, HEALTHY, MIXED)
 
 
 def test_no_workload_is_compared_with_itself(tmp_path: Path) -> None:
     acme = load(tmp_path, PRODUCT + RELATIVE.replace('workload = "randrw*"\n', ""))
-    assert acme.relation("p99_latency", HEALTHY, READ) is None
+    assert acme.relation(Claim.P99_LATENCY, HEALTHY, READ) is None
     assert bound(acme, "p99_latency", HEALTHY, READ) == 1e6
-    assert acme.relation("p99_latency", HEALTHY, WRITE) is not None
+    assert acme.relation(Claim.P99_LATENCY, HEALTHY, WRITE) is not None
 
 
 def test_references_are_what_must_be_measured_with_a_workload(tmp_path: Path) -> None:
@@ -218,8 +216,8 @@ def test_a_test_without_a_limit_says_that_a_glob_names_no_jobs(tmp_path: Path) -
     text = promise(claim="p99_latency", level="raid5", workload="*qd8", at_most="1 ms")
     acme = load(tmp_path, PRODUCT + text)
     several, raid0 = Workload("randread", "4k", 8, threads=8), Geometry.parse("raid0x4")
-    assert "as in '*_t*xqd8'" in acme.why_no_limit("p99_latency", Geometry.parse("raid5x4"), several)
-    assert acme.why_no_limit("p99_latency", raid0, several).endswith("for raid0x4 randread_4k_t8xqd8")
+    assert "as in '*_t*xqd8'" in acme.why_no_limit(Claim.P99_LATENCY, Geometry.parse("raid5x4"), several)
+    assert acme.why_no_limit(Claim.P99_LATENCY, raid0, several).endswith("for raid0x4 randread_4k_t8xqd8")
 
 
 @given(geometries, workloads, st.sampled_from(Claim))

@@ -110,7 +110,7 @@ def test_random_writes_of_current_drives_have_their_size(
 
 def test_intels_mirror_without_a_figure_is_held_to_four_drives() -> None:
     sheet, eight = spec.load("intel-dc-s3500-480gb"), Geometry.parse("raid10x8")
-    limits = [sheet.limit("steady_iops", eight, WRITE.at(depth)) for depth in (1, 4)]
+    limits = [sheet.limit(Claim.STEADY_IOPS, eight, WRITE.at(depth)) for depth in (1, 4)]
     assert [limit.bound for limit in limits if limit] == pytest.approx([50_000, 0.9 * 46_000])
 
 
@@ -131,7 +131,7 @@ def test_intels_mirror_without_a_figure_is_held_to_four_drives() -> None:
 def test_published_figures_are_found(
     sheet: str, claim: str, array: str, workload: str, value: float, approximate: bool
 ) -> None:
-    found = spec.load(sheet).published(claim, Geometry.parse(array), _workload(workload))
+    found = spec.load(sheet).published(Claim(claim), Geometry.parse(array), _workload(workload))
     assert found is not None
     assert (found.value, found.approximate) == (value, approximate)
     assert found.source
@@ -140,8 +140,8 @@ def test_published_figures_are_found(
 def test_a_latency_that_contradicts_its_iops_is_left_out() -> None:
     sheet, array = spec.load("intel-910-400gb"), Geometry.parse("raid0x4")
     bad = Workload("randwrite", "4k", 64, threads=1)
-    assert sheet.published("steady_iops", array, bad) is not None
-    assert sheet.published("mean_latency", array, bad) is None
+    assert sheet.published(Claim.STEADY_IOPS, array, bad) is not None
+    assert sheet.published(Claim.MEAN_LATENCY, array, bad) is None
 
 
 @pytest.mark.parametrize("name", spec.shipped())
@@ -159,12 +159,12 @@ def test_published_iops_and_latencies_obey_littles_law(name: str) -> None:
 
 def test_intels_array_is_held_to_what_it_did_not_to_the_law() -> None:
     sheet, eight = spec.load("intel-dc-s3500-480gb"), Geometry.parse("raid10x8")
-    limit = sheet.limit("steady_iops", eight, READ)
+    limit = sheet.limit(Claim.STEADY_IOPS, eight, READ)
     assert limit is not None
     assert limit.bound == 200_000  # "more than": a bound has no tolerance
     assert sheet.expected_iops(eight, READ) is None
     assert sheet.expected_iops(eight, READ.at(32)) == 8 * 75_000
-    latency = sheet.limit("mean_latency", eight, WRITE.at(1))
+    latency = sheet.limit(Claim.MEAN_LATENCY, eight, WRITE.at(1))
     assert latency is not None
     assert latency.bound == 200_000
 
@@ -172,12 +172,12 @@ def test_intels_array_is_held_to_what_it_did_not_to_the_law() -> None:
 def test_arrays_are_held_to_the_law_of_a_depth_that_is_published() -> None:
     sheet = spec.load(EVERY_DEPTH)
     for text, iops in (("drivex1", 300), ("raid0x8", 2_400), ("raid10x4", 600), ("raid5x3", 300), ("raid6x8", 400)):
-        limit = sheet.limit("steady_iops", Geometry.parse(text), WRITE)
+        limit = sheet.limit(Claim.STEADY_IOPS, Geometry.parse(text), WRITE)
         assert limit is not None
         assert limit.bound == pytest.approx(0.8 * iops)
     assert sheet.expected_iops(Geometry.parse("raid5x4"), Workload("randwrite", "4k", 32, threads=4)) == 300
     assert sheet.expected_iops(Geometry.parse("raid5x4-1failed"), READ) == pytest.approx(600)
-    sequential = sheet.published("throughput", ONE, Workload("write", "128k", 1))
+    sequential = sheet.published(Claim.THROUGHPUT, ONE, Workload("write", "128k", 1))
     assert sequential is not None
     assert sequential.value == 300 * (128 << 10)
 
@@ -188,7 +188,7 @@ def test_the_scale_model_publishes_maxima_as_makers_do() -> None:
     assert model is not None
     assert {each.rw for each in model.figures} == {"randread", "randwrite", "read", "write"}
     array = Geometry.parse("raid5x4")
-    assert model.limit("steady_iops", array, WRITE) is None
+    assert model.limit(Claim.STEADY_IOPS, array, WRITE) is None
     chained = model.chained(Claim.STEADY_IOPS, array, WRITE)
     assert chained is not None
     assert {str(each.workload) for each in chained.anchors} == {"randread_4k_qd32", "randwrite_4k_qd32"}
@@ -209,6 +209,6 @@ def test_the_scale_model_promises_what_can_be_measured_of_it() -> None:
 
 def test_other_loads_of_the_sheet_have_the_promises_of_any_drive() -> None:
     sheet = spec.load("intel-dc-s3700-800gb")
-    limit = sheet.limit("scaling_slope", Geometry.parse("raid0x24"), Workload("randread", "4k", 8))
+    limit = sheet.limit(Claim.SCALING_SLOPE, Geometry.parse("raid0x24"), Workload("randread", "4k", 8))
     assert limit
     assert limit.bound == 0.9

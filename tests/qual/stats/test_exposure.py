@@ -12,15 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders.strategies import visited, watched
 
-from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.measured.visited import Exposure
+from pytest_ssdqual.qual.measured.run import Exposure, Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol
 from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Direction, Limit
 from pytest_ssdqual.qual.stats import group_sequential, visits
 from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, Estimate
 from pytest_ssdqual.qual.stats.latency import pooled_end
-from pytest_ssdqual.qual.stats.spread import max_latency, over_time
+from pytest_ssdqual.qual.stats.spread import RareEvents
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.verdict import Outcome, judge_all
 
@@ -43,26 +42,27 @@ def of_run(*slowest_ns: int, hours: float = 10.0) -> Exposure:
     return Exposure(3600 * hours, 3600 * hours, spells, tuple(each / CALM for each in slowest), tuple(slowest))
 
 
-@pytest.mark.parametrize("claim", [max_latency, over_time])
+@pytest.mark.parametrize("claim", [RareEvents.max_latency, RareEvents.over_time])
 def test_four_minutes_prove_what_the_whole_run_has_shown(
-    claim: Callable[[Measured, ConfidenceLevel, float], Estimate],
+    claim: Callable[[RareEvents], Estimate],
 ) -> None:
-    alone, among = (claim(four_minutes(exposure=each), USUAL, 10) for each in (None, of_run()))
+    alone, among = (claim(RareEvents(four_minutes(exposure=each), USUAL, 10)) for each in (None, of_run()))
     assert (alone.high, bool(alone.unbounded)) == (math.inf, True)
-    assert among.high == pytest.approx(CALM if claim is max_latency else 1, rel=0.03)
+    assert among.high == pytest.approx(CALM if claim is RareEvents.max_latency else 1, rel=0.03)
     assert not among.unbounded
 
 
-@pytest.mark.parametrize("claim", [max_latency, over_time])
+@pytest.mark.parametrize("claim", [RareEvents.max_latency, RareEvents.over_time])
 def test_all_visits_of_the_shipped_protocol_prove_a_calm_drive(
-    claim: Callable[[Measured, ConfidenceLevel, float], Estimate],
+    claim: Callable[[RareEvents], Estimate],
 ) -> None:
     shipped = protocol.load("acceptance")
     assert shipped.visits
     planned, confidence = visits.looks(shipped.visits), shipped.verdict.confidence
     level = group_sequential.nominal_level(tuple(map(float, planned)), confidence)
     calm = watched([CALM] * int(planned[-1] * shipped.visits.cell_s / 10), spell_s=10.0)
-    found = claim(Measured(calm.runs, replace(visited(), level=level)), ConfidenceLevel(confidence), TIMES_PER_HOUR)
+    measured = Measured(calm.runs, replace(visited(), level=level))
+    found = claim(RareEvents(measured, ConfidenceLevel(confidence), TIMES_PER_HOUR))
     assert math.isfinite(found.high)
     assert not found.unbounded
 
@@ -72,7 +72,8 @@ def test_array_is_credited_with_the_time_of_arrays_only() -> None:
     of_drives = of_run(*[STALL] * 30)
     of_md = replace(of_drives, array_s=of_drives.drive_s / 4)
     by_drives, by_arrays = (
-        max_latency(four_minutes(width=2, exposure=exposure), USUAL, 10).high for exposure in (of_drives, of_md)
+        RareEvents(four_minutes(width=2, exposure=exposure), USUAL, 10).max_latency().high
+        for exposure in (of_drives, of_md)
     )
     assert by_drives < 1.1 * CALM
     assert by_arrays > 0.9 * STALL
@@ -81,7 +82,9 @@ def test_array_is_credited_with_the_time_of_arrays_only() -> None:
 def test_a_wide_array_has_more_stalls_than_a_narrow_one() -> None:
     """Ten hours of drives with thirty stalls: three an hour of each; twelve an hour of four, 48 of sixteen."""
     exposure = of_run(*[STALL] * 30)
-    narrow, wide = (max_latency(four_minutes(width=width, exposure=exposure), USUAL, 10) for width in (2, 4))
+    narrow, wide = (
+        RareEvents(four_minutes(width=width, exposure=exposure), USUAL, 10).max_latency() for width in (2, 4)
+    )
     assert narrow.high < 1.1 * CALM
     assert wide.high > 0.9 * STALL
 
@@ -89,7 +92,9 @@ def test_a_wide_array_has_more_stalls_than_a_narrow_one() -> None:
 def test_point_with_more_stalls_has_only_its_own_evidence() -> None:
     """Four minutes are a thirtieth of the run: three of its four stalls are no chance."""
     exposure = of_run(*[STALL] * 4)
-    lucky, unlucky = (max_latency(four_minutes(*each, exposure=exposure), USUAL, 10) for each in ([], [STALL] * 3))
+    lucky, unlucky = (
+        RareEvents(four_minutes(*each, exposure=exposure), USUAL, 10).max_latency() for each in ([], [STALL] * 3)
+    )
     assert lucky.high < 1.1 * CALM
     assert unlucky.high > 0.9 * STALL
 
@@ -101,9 +106,9 @@ def test_exposure_moves_only_the_upper_end_and_only_down(
 ) -> None:
     """Whatever other points show, none fails for it: a failure is a lower end above the limit."""
     exposure = of_run(*own, *others)
-    for claim in (max_latency, over_time):
-        alone = claim(four_minutes(*own[:24], width=width), USUAL, per_hour)
-        among = claim(four_minutes(*own[:24], width=width, exposure=exposure), USUAL, per_hour)
+    for claim in (RareEvents.max_latency, RareEvents.over_time):
+        alone = claim(RareEvents(four_minutes(*own[:24], width=width), USUAL, per_hour))
+        among = claim(RareEvents(four_minutes(*own[:24], width=width, exposure=exposure), USUAL, per_hour))
         assert among.low <= alone.low
         assert among.low <= among.value <= among.high <= alone.high
 
@@ -132,5 +137,5 @@ def test_equal_points_are_rarely_taken_for_different_ones() -> None:
         spells = [[STALL if rng.random() < 0.005 else CALM for _ in range(24)] for _ in range(24)]
         of_all = sorted((each for point in spells for each in point), reverse=True)
         exposure = Exposure(24 * 240.0 * 4, 24 * 240.0, 24 * 24, (), tuple(of_all[:128]))
-        proved += max_latency(four_minutes(*spells[0], exposure=exposure), USUAL, 10).high < STALL / 2
+        proved += RareEvents(four_minutes(*spells[0], exposure=exposure), USUAL, 10).max_latency().high < STALL / 2
     assert proved > 185

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders.strategies import run, visited
 
-from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.measured.visited import Visited
+from pytest_ssdqual.qual.measured.run import Measured, Visited
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, TooFew, student_t
 from pytest_ssdqual.qual.stats.intervals import Basis, Scatter, of_repeats, scatters, usual_cells
 

@@ -12,8 +12,7 @@ from scipy.stats import binomtest
 from support.builders.strategies import EMPTY, histogram, histograms, visited, watched
 
 from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS, LatencyHistogram, bucket_of
-from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.measured.visited import Visited
+from pytest_ssdqual.qual.measured.run import Measured, Visited
 from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, TooFew
 from pytest_ssdqual.qual.stats.latency import (
@@ -23,8 +22,8 @@ from pytest_ssdqual.qual.stats.latency import (
     return_level,
     shortest_s,
     slower_than,
-    slowest,
 )
+from pytest_ssdqual.qual.stats.spread import RareEvents
 
 LIMIT_NS = 50e6
 
@@ -47,8 +46,7 @@ def test_none_in_ten_minutes_is_fewer_than_eighteen_an_hour() -> None:
 def test_of_many_rounds_and_few_clusters_it_is_garwoods_interval() -> None:
     # Garwood 1936, as in any table of Poisson limits: 1 → 0.0253…5.572, 3 → 0.6187…8.767, 10 → 4.795…18.39.
     for hit, low, high in ((1, 0.0253, 5.572), (3, 0.6187, 8.767), (10, 4.795, 18.39)):
-        many = clusters(hit, 100_000, 0.95)
-        assert (many.low, many.high) == pytest.approx((low, high), rel=2e-3)
+        assert clusters(hit, 100_000, 0.95) == pytest.approx((low, high), rel=2e-3)
 
 
 def test_clusters_are_counted_and_not_ios() -> None:
@@ -103,8 +101,8 @@ def test_the_true_rate_is_inside_as_often_as_it_says(per_run: float, count: int)
     share = 1 - math.exp(-per_run / count)
     hits = 0
     for _ in range(2_000):
-        each = clusters(sum(source.random() < share for _ in range(count)), count, 0.95)
-        hits += each.low <= per_run <= each.high
+        fewest, most = clusters(sum(source.random() < share for _ in range(count)), count, 0.95)
+        hits += fewest <= per_run <= most
     assert hits / 2_000 > 0.94
 
 
@@ -195,8 +193,8 @@ def test_level_covers_as_stated_however_long_was_watched(minutes: int, shape: fl
 
 
 def test_a_maximum_that_fio_does_not_resolve_has_no_upper_end() -> None:
-    assert slowest(watched([LAST_BUCKET_NS] * 40), USUAL, 10).high == math.inf
-    assert slowest(watched([EMPTY] * 39 + [histogram({10**6: 1})]), USUAL, 10).high < 2e6
+    assert RareEvents(watched([LAST_BUCKET_NS] * 40), USUAL, 10).max_latency().high == math.inf
+    assert RareEvents(watched([EMPTY] * 39 + [histogram({10**6: 1})]), USUAL, 10).max_latency().high < 2e6
 
 
 @given(st.integers(1, 60).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.sampled_from([0.05, 0.025]))

@@ -13,22 +13,16 @@ from support.builders.strategies import EMPTY, about, interval, run, visited, wa
 
 from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS
 from pytest_ssdqual.qual.measured.interval import Interval, Spell
-from pytest_ssdqual.qual.measured.run import Measured, Run
-from pytest_ssdqual.qual.measured.visited import Visited
+from pytest_ssdqual.qual.measured.run import Measured, Run, Visited
 from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, Estimate, student_t
 from pytest_ssdqual.qual.stats.intervals import Basis
 from pytest_ssdqual.qual.stats.spread import (
+    RareEvents,
     SpellMaxima,
     between,
     between_drives,
     between_members,
-    fastest_second,
-    fastest_to_slowest,
-    max_latency,
-    over_time,
-    slowest_second,
     studentized_range,
-    worst_second,
 )
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -50,7 +44,7 @@ maxima = st.lists(st.integers(10**6, 10**10), min_size=3, max_size=10)
 def spread(
     *maxima_ns: int, per_hour: float = 10, at: Visited | None = None, confidence_level: ConfidenceLevel = USUAL
 ) -> Estimate:
-    return over_time(watched(maxima_ns, of_visits=at), confidence_level, per_hour)
+    return RareEvents(watched(maxima_ns, of_visits=at), confidence_level, per_hour).over_time()
 
 
 def test_spread_is_of_ten_an_hour_over_the_median() -> None:
@@ -156,7 +150,7 @@ MINUTES = [10**6] * 40
         (lambda: SpellMaxima.of(watched([*MINUTES[:3], EMPTY], of_visits=visited()), USUAL), "1 of 4 spells"),
         (lambda: between_drives([rounds(10**6), rounds(10**6)]), "2 rounds, there are 1"),
         (lambda: between_drives([rounds(10**6, 10**6)]), "at least 2 drives"),
-        (lambda: max_latency(watched([EMPTY] * 10), USUAL, 10), "maximum latency needs"),
+        (lambda: RareEvents(watched([EMPTY] * 10), USUAL, 10).max_latency(), "maximum latency needs"),
         (lambda: worst(run([0] * 5)), "worst second needs"),
         (lambda: between_members([about(1_000, 1)]), "slowest drive needs"),
         (lambda: between_members([about(0, 1), about(0, 1), about(1_000, 1)]), "did no I/O"),
@@ -225,16 +219,20 @@ def test_the_true_spread_of_drives_is_inside_as_often_as_it_says(factor: float, 
 def test_every_claim_about_extremes_uses_the_level_of_all_looks() -> None:
     """Half an hour without a stall: long enough to pass ten an hour at 90 %, not at 99.99 %."""
     strict, late = visited(level=0.9999), visited(level=0.9)
-    for estimate in (max_latency, over_time):
-        early, decided = (estimate(watched([50_000_000] * 30, of_visits=at), USUAL, 10) for at in (strict, late))
+    for estimate in (RareEvents.max_latency, RareEvents.over_time):
+        early, decided = (
+            estimate(RareEvents(watched([50_000_000] * 30, of_visits=at), USUAL, 10)) for at in (strict, late)
+        )
         assert (math.isinf(early.high), math.isfinite(decided.high)) == (True, True)
-    for estimate in (worst_second, slowest_second, fastest_second):
-        early, decided = (estimate(Measured((run([1_000] * 1_800),), at), USUAL, 10) for at in (strict, late))
+    for estimate in (RareEvents.worst_second, RareEvents.slowest_second, RareEvents.fastest_second):
+        early, decided = (
+            estimate(RareEvents(Measured((run([1_000] * 1_800),), at), USUAL, 10)) for at in (strict, late)
+        )
         assert early != decided
 
 
 def test_a_maximum_is_what_is_exceeded_ten_times_an_hour() -> None:
-    found = max_latency(watched([50_000_000] * 40), USUAL, 10)
+    found = RareEvents(watched([50_000_000] * 40), USUAL, 10).max_latency()
     assert found.low <= 50_000_000 < found.high
     assert found.high / found.low < 1 + 1 / 63
     assert (found.is_reading, found.n) == (False, 40)
@@ -242,7 +240,7 @@ def test_a_maximum_is_what_is_exceeded_ten_times_an_hour() -> None:
 
 
 def worst(*runs: Run, per_hour: float = 3_600) -> Estimate:
-    return worst_second(Measured(runs), USUAL, per_hour)
+    return RareEvents(Measured(runs), USUAL, per_hour).worst_second()
 
 
 def test_the_worst_second_of_the_910s_sequential_writes() -> None:
@@ -264,9 +262,8 @@ def written(mb_per_s: list[int]) -> Measured:
 def test_the_fastest_and_slowest_second_of_the_910s_writes() -> None:
     # Seed E-05: 600 to 1,800 MB/s, "about three times".
     uneven = written([600, *[1_220] * 48, *[1_237] * 10, 1_800])
-    fastest, slowest, apart = (
-        figure(uneven, USUAL, 10) for figure in (fastest_second, slowest_second, fastest_to_slowest)
-    )
+    events = RareEvents(uneven, USUAL, 10)
+    fastest, slowest, apart = events.fastest_second(), events.slowest_second(), events.fastest_to_slowest()
     assert (fastest.value, slowest.value) == pytest.approx((1.8e9, 0.6e9), rel=0.005)
     assert apart.low < 3 < apart.high
     assert apart.value == pytest.approx(3, rel=0.01)
@@ -274,13 +271,13 @@ def test_the_fastest_and_slowest_second_of_the_910s_writes() -> None:
 
 
 @given(
-    st.sampled_from([worst_second, fastest_second]),
+    st.sampled_from([RareEvents.worst_second, RareEvents.fastest_second]),
     st.lists(st.integers(0, 10**5), min_size=30, max_size=60).filter(any),
     st.integers(1, 5),
 )
 def test_seconds_survive_condensing(second: Callable[..., Estimate], iops: list[int], rounds: int) -> None:
     whole = run(iops, rounds=rounds)
-    plain, condensed = (second(Measured((each,)), USUAL, 3_600) for each in (whole, whole.condensed()))
+    plain, condensed = (second(RareEvents(Measured((each,)), USUAL, 3_600)) for each in (whole, whole.condensed()))
     assert (condensed.value, condensed.low, condensed.high) == pytest.approx((plain.value, plain.low, plain.high))
     assert 0 <= plain.low <= plain.value <= plain.high
 

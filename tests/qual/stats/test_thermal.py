@@ -11,8 +11,8 @@ from support.builders.strategies import run, seen, seen_drive
 
 from pytest_ssdqual.qual.measured.environment import DriveTemperature
 from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.stats.drive_counters import sustained_temperature, throttled_time
 from pytest_ssdqual.qual.stats.estimate import USUAL, TooFew
-from pytest_ssdqual.qual.stats.thermal import sustained_temperature, throttled_time
 from pytest_ssdqual.qual.units import Unit
 
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from support.builders import strategies
 
 from pytest_ssdqual.qual.measured.interval import Spell
-from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.measured.visited import Visited
+from pytest_ssdqual.qual.measured.run import Measured, Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit

@@ -12,8 +12,8 @@ from support.builders.strategies import run, seen, seen_drive
 
 from pytest_ssdqual.qual.measured.environment import DriveEnvironment, MediaCount, OwnCount, Traffic
 from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.stats.drive_counters import endurance, unknown, write_amplification
 from pytest_ssdqual.qual.stats.estimate import USUAL, NotApplicable
-from pytest_ssdqual.qual.stats.wear import endurance, unknown, write_amplification
 from pytest_ssdqual.qual.workload.workload import Workload
 
 GIB = 1 << 30

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.builders.strategies import about
 
 from pytest_ssdqual.qual.measured.environment import DeviceQueue
-from pytest_ssdqual.qual.measured.references import Ceiling
+from pytest_ssdqual.qual.measured.sweep import Ceiling
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.validity.attribution import RULES, Cause, Culprit, _members_cannot, attribute
 from pytest_ssdqual.qual.validity.shortfall import HostEvidence, LatencyEvidence, MemberEvidence, Shortfall
@@ -179,8 +179,8 @@ def test_cause_has_the_confidence_of_its_rule() -> None:
 
 
 def test_a_cause_as_a_sentence() -> None:
-    assert str(Cause(Culprit.DRIVE, 0.9, "it waits", ("A",))) == "cause: drive A, it waits"
-    several = Cause(Culprit.DRIVES, 0.9, "they wait", tuple("ABCDE"))
+    assert str(Cause(Culprit.DRIVE, "it waits", ("A",), confidence=0.9)) == "cause: drive A, it waits"
+    several = Cause(Culprit.DRIVES, "they wait", tuple("ABCDE"), confidence=0.9)
     assert str(several) == "cause: drives A, B, C and 2 more, they wait"
-    assert str(Cause(Culprit.UNEXPLAINED, 0, "nothing fits")) == "cause unexplained: nothing fits"
-    assert str(Cause(Culprit.UNKNOWN, 0, "no rule")) == "cause unknown: no rule"
+    assert str(Cause(Culprit.UNEXPLAINED, "nothing fits")) == "cause unexplained: nothing fits"
+    assert str(Cause(Culprit.UNKNOWN, "no rule")) == "cause unknown: no rule"

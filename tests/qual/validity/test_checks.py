@@ -152,7 +152,7 @@ def test_a_busy_host() -> None:
         assert failed(busy) == [("cpu_busy_percent", 97)]
 
 
-def test_every_check_has_its_figure_and_what_would_be_believable() -> None:
+def test_every_check_has_its_figure() -> None:
     found = {check.name: check for check in checks(run([1_000] * 5, cpu_busy=0.3))}
     figures = {name: check.figure for name, check in found.items()}
     assert figures | {
@@ -161,7 +161,6 @@ def test_every_check_has_its_figure_and_what_would_be_believable() -> None:
     } == figures  # fmt: skip
     assert figures["littles_law_percent"] == pytest.approx(100, abs=1)
     assert figures["max_latency_s"] == pytest.approx(0.008, rel=0.01)
-    assert all(check.believable for check in found.values())
     assert all(check.holds for check in found.values())
 
 
@@ -171,12 +170,12 @@ def test_checks_of_drives_side_by_side_bear_their_names() -> None:
 
 
 def test_worst_check_fails_or_is_unknown_or_has_the_worst_figure() -> None:
-    holding, better = Check("temperature_c", 60.0, "", drive="A"), Check("temperature_c", 40.0, "", drive="B")
-    silent, failing = Check("temperature_c", None, ""), Check("temperature_c", 30.0, "", ("no",))
+    holding, better = Check("temperature_c", 60.0, drive="A"), Check("temperature_c", 40.0, drive="B")
+    silent, failing = Check("temperature_c"), Check("temperature_c", 30.0, ("no",))
     assert worst([better, holding, better])["temperature_c"] is holding
     assert worst([better, silent, holding])["temperature_c"] is silent
     assert worst([silent, failing, holding])["temperature_c"] is failing
-    full, half = (Check("link_percent", share, "", low_is_bad=True) for share in (100.0, 50.0))
+    full, half = (Check("link_percent", share, low_is_bad=True) for share in (100.0, 50.0))
     assert worst([half, full])["link_percent"] is half
     assert set(worst([full, silent])) == {"link_percent", "temperature_c"}
 
@@ -202,7 +201,8 @@ def test_few_slow_ios_may_be_under_way_at_either_end() -> None:
         replace(each, read_latency=histogram({int(each.latency.max_ns * 0.8): each.ios})) for each in many.intervals
     )
     (check,) = [each for each in checks(replace(many, intervals=short)) if each.objections]
-    assert (check.name, check.believable) == ("littles_law_percent", "90% to 105%")
+    assert check.name == "littles_law_percent"
+    assert "90% to 105%" in check.objections[0]
 
 
 def test_uneven_load_is_found_although_the_sum_is_right() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.measured.environment import KernelLine
 from pytest_ssdqual.qual.validity import fault_codes
-from pytest_ssdqual.qual.validity.drive_failure import DriveTrace, FailureOrigin, attribute
+from pytest_ssdqual.qual.validity.drive_failure import DriveTrace, attribute
 from pytest_ssdqual.qual.validity.fault_codes import Fault
 from pytest_ssdqual.qual.validity.fault_signatures import NVME_STATUS, signature_of
 
@@ -52,7 +52,7 @@ def firmware(severity: str) -> list[str]:
 )
 def test_kernel_messages_about_one_drive_name_it(words: str, finding: str) -> None:
     found = attribute(ERROR, [nvme(0), nvme(1), nvme(2)], said(words))
-    assert found.origin is FailureOrigin.DRIVE
+    assert found.origin is Fault.DRIVE
     (drive,) = found.drives
     assert drive.serial == "S1"
     assert finding in drive.sentence
@@ -64,7 +64,7 @@ def test_libata_gives_a_drive_up_in_words_of_its_version(words: str) -> None:
     (drive,) = attribute(ERROR, [sata(1), sata(2)], said(words)).drives
     assert (drive.serial, drive.findings) == ("S1", ("the kernel gave it up",))
     of_ncq = said("ata1.00: NCQ disabled due to excessive errors")
-    assert attribute(ERROR, [sata(1), sata(2)], of_ncq).origin is FailureOrigin.UNKNOWN
+    assert attribute(ERROR, [sata(1), sata(2)], of_ncq).origin is Fault.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_libata_gives_a_drive_up_in_words_of_its_version(words: str) -> None:
 )
 def test_corrected_errors_of_the_link_blame_no_drive(words: str) -> None:
     (drive,) = (replace(each, names=(*each.names, "0000:01:00.0")) for each in [nvme(0)])
-    assert attribute("a worker of fio was killed by signal 9", [drive], said(words)).origin is FailureOrigin.UNKNOWN
+    assert attribute("a worker of fio was killed by signal 9", [drive], said(words)).origin is Fault.UNKNOWN
 
 
 def test_lost_drive_is_named_beside_one_with_media_errors() -> None:
@@ -118,21 +118,21 @@ def test_sense_data_of_a_hardware_error_are_the_drives() -> None:
 @pytest.mark.parametrize(
     ("words", "origin"),
     [
-        (["mce: [Hardware Error]: Machine check events logged"], FailureOrigin.DRIVE),
-        (["mce: [Hardware Error]: CPU 2: Machine Check: 0 Bank 9: 8c000041000800c0"], FailureOrigin.DRIVE),
-        (["mce: [Hardware Error]: CPU 2: Machine Check: 0 Bank 9: bc000041000800c0"], FailureOrigin.HOST),
+        (["mce: [Hardware Error]: Machine check events logged"], Fault.DRIVE),
+        (["mce: [Hardware Error]: CPU 2: Machine Check: 0 Bank 9: 8c000041000800c0"], Fault.DRIVE),
+        (["mce: [Hardware Error]: CPU 2: Machine Check: 0 Bank 9: bc000041000800c0"], Fault.HOST),
         (
             [
                 "[Hardware Error]: Corrected error, no action required.",
                 "[Hardware Error]: CPU:24 (17:31:0) MC17_STATUS[Over|CE|MiscV|AddrV|-|-]: 0xdc2040000400011b",
             ],
-            FailureOrigin.DRIVE,
+            Fault.DRIVE,
         ),
-        (firmware("corrected"), FailureOrigin.DRIVE),
-        (firmware("fatal"), FailureOrigin.HOST),
+        (firmware("corrected"), Fault.DRIVE),
+        (firmware("fatal"), Fault.HOST),
     ],
 )
-def test_only_an_uncorrected_error_of_the_host_excuses_a_drive(words: list[str], origin: FailureOrigin) -> None:
+def test_only_an_uncorrected_error_of_the_host_excuses_a_drive(words: list[str], origin: Fault) -> None:
     assert attribute(ERROR, [sata(1, present=False), sata(2)], said(*words)).origin is origin
 
 
@@ -143,14 +143,14 @@ RIG_FAULT = "a worker of fio was killed by signal 9"
 def test_smart_data_alone_explain_no_fault_of_the_rig(change: str) -> None:
     drives = [nvme(0), nvme(1, smart=(change,))]
     for error in (RIG_FAULT, "raid5x3 cannot be measured: check is running"):
-        assert attribute(error, drives, ()).origin is FailureOrigin.UNKNOWN
+        assert attribute(error, drives, ()).origin is Fault.UNKNOWN
     for error in (ERROR, "I/O error on /dev/md100: Input/output error (read at byte 0)", "fio got stuck"):
         assert [each.serial for each in attribute(error, drives, ()).drives] == ["S1"]
 
 
 def test_silence_is_no_evidence_without_any_other() -> None:
     silent = replace(nvme(1), is_silent=True)
-    assert attribute(RIG_FAULT, [nvme(0), silent], ()).origin is FailureOrigin.UNKNOWN
+    assert attribute(RIG_FAULT, [nvme(0), silent], ()).origin is Fault.UNKNOWN
     (drive,) = attribute(ERROR, [nvme(0), silent], said("nvme nvme1: I/O 12 QID 1 timeout, reset controller")).drives
     assert "smartctl" in drive.findings[-1]
 
@@ -160,7 +160,7 @@ def test_a_request_that_is_not_supported_proves_no_defect(operation: str) -> Non
     """The kernel turns a drive's Invalid Opcode, Field or Namespace into this error, and its own lack of support."""
     line = said(f"operation not supported error, dev nvme1n1, sector 8 op {operation} flags 0x0")
     for error in ("a read failed on /dev/nvme1n1: Operation not supported", ERROR):
-        assert attribute(error, [nvme(0), nvme(1)], line).origin is FailureOrigin.UNKNOWN
+        assert attribute(error, [nvme(0), nvme(1)], line).origin is Fault.UNKNOWN
 
 
 def test_only_a_status_that_states_a_defect_proves_one() -> None:
@@ -206,7 +206,7 @@ def test_sense_data_that_are_unknown_prove_no_defect(key: str, additional: str) 
 def test_words_that_are_in_no_table_blame_no_drive(texts: list[str]) -> None:
     assume(all(signature_of(text) is None for text in texts))
     lines = said(*(f"nvme nvme1: {text}" for text in texts if not NVME_STATUS.search(text)))
-    assert attribute("fio wrote no result", [nvme(0), nvme(1)], lines).origin is FailureOrigin.UNKNOWN
+    assert attribute("fio wrote no result", [nvme(0), nvme(1)], lines).origin is Fault.UNKNOWN
 
 
 def test_several_failing_drives_with_media_errors_are_all_named() -> None:
@@ -216,19 +216,19 @@ def test_several_failing_drives_with_media_errors_are_all_named() -> None:
 
 def test_reset_that_takes_all_drives_is_the_paths() -> None:
     found = attribute(ERROR, [sata(1, present=False), sata(2, present=False)], ())
-    assert (found.origin, found.drives) == (FailureOrigin.PATH, ())
+    assert (found.origin, found.drives) == (Fault.PATH, ())
     assert "S1, S2" in found.why
 
 
 @pytest.mark.parametrize(
     ("words", "origin"),
     [
-        ("mpt3sas_cm0: sending diag reset !!", FailureOrigin.PATH),
-        ("DMAR: [DMA Read] Request device [01:00.0] fault addr 0xffe00000", FailureOrigin.HOST),
-        ("AMD-Vi: Event logged [IO_PAGE_FAULT device=01:00.0 domain=0x0000]", FailureOrigin.HOST),
+        ("mpt3sas_cm0: sending diag reset !!", Fault.PATH),
+        ("DMAR: [DMA Read] Request device [01:00.0] fault addr 0xffe00000", Fault.HOST),
+        ("AMD-Vi: Event logged [IO_PAGE_FAULT device=01:00.0 domain=0x0000]", Fault.HOST),
     ],
 )
-def test_fault_of_host_or_adapter_explains_a_lost_drive(words: str, origin: FailureOrigin) -> None:
+def test_fault_of_host_or_adapter_explains_a_lost_drive(words: str, origin: Fault) -> None:
     found = attribute(ERROR, [sata(1, present=False), sata(2)], said(words))
     assert found.origin is origin
     assert words in found.why
@@ -250,20 +250,20 @@ def test_leaving_an_iommu_group_is_no_fault_of_the_host(words: str) -> None:
 
 def test_checksum_errors_of_the_link_blame_no_drive() -> None:
     lines = said("ata1.00: error: { ICRC ABRT }", "I/O error, dev sdb, sector 8 op 0x1:(WRITE)")
-    assert attribute(ERROR, [sata(1, is_faulty=True), sata(2)], lines).origin is FailureOrigin.LINK
+    assert attribute(ERROR, [sata(1, is_faulty=True), sata(2)], lines).origin is Fault.LINK
 
 
 def test_several_drives_behind_a_bad_link_are_behind_one_path() -> None:
     lines = said("ata1: SATA link down", "ata2: SATA link down")
     drives = [replace(each, names=(*each.names, f"ata{number}")) for number, each in ((1, sata(1)), (2, sata(2)))]
     found = attribute(ERROR, [replace(each, present=False) for each in drives], lines)
-    assert (found.origin, found.about) == (FailureOrigin.PATH, ("S1", "S2"))
+    assert (found.origin, found.about) == (Fault.PATH, ("S1", "S2"))
 
 
 def test_all_drives_that_refuse_for_one_reason_are_named() -> None:
     words = "{}: Write(0x1) @ LBA 8, 8 blocks, Access Denied (sct 0x2 / sc 0x86) DNR"
     found = attribute(ERROR, [nvme(0), nvme(1), nvme(2)], said(words.format("nvme0n1"), words.format("nvme2n1")))
-    assert (found.origin, found.about) == (FailureOrigin.REFUSED, ("S0", "S2"))
+    assert (found.origin, found.about) == (Fault.REFUSED, ("S0", "S2"))
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_dead_drive_is_named_beside_a_recovered_or_locked_one(words: str) -> Non
 
 @pytest.mark.parametrize("words", ["nvme nvme11: timeout", "I/O error, dev nvme1c0n1", "ata1.01: disable device"])
 def test_messages_of_other_devices_blame_no_drive(words: str) -> None:
-    assert attribute(ERROR, [nvme(1), sata(1)], said(words)).origin is FailureOrigin.UNKNOWN
+    assert attribute(ERROR, [nvme(1), sata(1)], said(words)).origin is Fault.UNKNOWN
 
 
 def test_most_severe_message_comes_first() -> None:

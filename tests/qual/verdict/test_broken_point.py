@@ -68,7 +68,7 @@ def test_limit_relative_to_another_run_is_in_nanoseconds(claim: Claim) -> None:
     what = measured(800)
     estimate = replace(estimators.estimate(claim, what), value=125.0, low=120.0, high=130.0, unit=Unit.PERCENT)
     limit = Limit(claim.direction, 100.0, Unit.PERCENT, "test")
-    point = broken_point.of_verdict(verdict.judge_relation(claim, what.subject, READ, estimate, limit), what)
+    point = broken_point.of_verdict(verdict.judge(claim, what.subject, estimate, limit, reference=READ), what)
     assert point
     assert point.latency
     assert point.latency.measured_ns == estimators.estimate(claim, what).value

@@ -14,10 +14,9 @@ from pytest_ssdqual.qual.measured.environment import MediaCount, Traffic
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
-from pytest_ssdqual.qual.measured.references import PredictedRun
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.measured.saturation import Saturation
-from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
+from pytest_ssdqual.qual.measured.sweep import Curve, PredictedRun, Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry, expected_iops
 from pytest_ssdqual.qual.spec.claims import OF_LATENCY, Claim, Scope
 from pytest_ssdqual.qual.stats import spread
@@ -26,7 +25,6 @@ from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict.estimators import (
-    OF_SWEEP,
     estimate,
     found_in,
     of_scaling,
@@ -219,7 +217,6 @@ EVERY_CLAIM = pytest.mark.parametrize("claim", [claim for claim in Claim if clai
 def test_every_claim_has_one_figure_in_its_own_unit(claim: Claim) -> None:
     figure = estimate(claim, fitting(claim))
     assert figure.unit is claim.unit
-    assert figure == estimate(str(claim), fitting(claim))
     if claim in BLURRED:
         assert figure.value == pytest.approx(BLURRED[claim], rel=0.01, abs=0.02)
     else:
@@ -256,14 +253,14 @@ def test_response_times_with_gaps_are_not_judged() -> None:
     whole = run([200] * 80, workload=WRITE, rounds=80)
     silent = replace(whole, intervals=(*whole.intervals[:70], *whole.intervals[74:]))
     with pytest.raises(CannotJudge, match="without a record"):
-        estimate("p99_latency", Saturation(silent, 10**7))
+        estimate(Claim.P99_LATENCY, Saturation(silent, 10**7))
     lost = replace(whole.intervals[40], write_latency=histogram({1_000_000: 1}))
     with pytest.raises(CannotJudge, match=r"not valid: .* latencies for"):
         estimate(
-            "max_latency",
+            Claim.MAX_LATENCY,
             Saturation(replace(whole, intervals=(*whole.intervals[:40], lost, *whole.intervals[41:])), 10**7),
         )
-    assert estimate("settled_iops", Saturation(whole, 10**7)).value == 200
+    assert estimate(Claim.SETTLED_IOPS, Saturation(whole, 10**7)).value == 200
 
 
 def test_reports_of_a_saturation_may_be_as_long_as_its_samples() -> None:
@@ -272,7 +269,7 @@ def test_reports_of_a_saturation_may_be_as_long_as_its_samples() -> None:
                        write_latency=LatencyHistogram.from_bins({ns: 60 * ios for ns, ios in each.write_latency.bins}))
                for number, each in enumerate(run([200] * 40, workload=WRITE, rounds=40).intervals)]  # fmt: skip
     long = replace(run([200] * 40, workload=WRITE, rounds=40), intervals=tuple(minutes), window_s=2400.0)
-    assert estimate("p99_latency", Saturation(long, 10**7)).value > 0
+    assert estimate(Claim.P99_LATENCY, Saturation(long, 10**7)).value > 0
 
 
 NARROW, WIDE = lawful("raid5x3"), lawful("raid5x4")
@@ -300,7 +297,7 @@ WRITES_ONLY, READS_ONLY = NARROW, measured([1_000] * 5)
 )
 def test_a_refusal_names_what_is_wanted(claim: str, judged: Judgeable, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        estimate(claim, judged)
+        estimate(Claim(claim), judged)
 
 
 def test_the_directions_of_a_mix_are_told_apart() -> None:
@@ -313,12 +310,12 @@ def test_the_directions_of_a_mix_are_told_apart() -> None:
         for second in range(5)
     )
     mixed = Measured((replace(run([1_000] * 5, workload=Workload("randrw", "4k", 8, 70)), intervals=slow_writes),))
-    assert estimate("read_iops", mixed).value == 700
-    assert estimate("write_iops", mixed).value == 300
-    assert estimate("read_mean_latency", mixed).value == pytest.approx(100_000, rel=0.01)
-    assert estimate("write_mean_latency", mixed).value == pytest.approx(900_000, rel=0.01)
-    assert estimate("mean_latency", mixed).value == pytest.approx(340_000, rel=0.01)
-    assert estimate("max_latency", mixed).value == pytest.approx(900_000, rel=0.01)
+    assert estimate(Claim.READ_IOPS, mixed).value == 700
+    assert estimate(Claim.WRITE_IOPS, mixed).value == 300
+    assert estimate(Claim.READ_MEAN_LATENCY, mixed).value == pytest.approx(100_000, rel=0.01)
+    assert estimate(Claim.WRITE_MEAN_LATENCY, mixed).value == pytest.approx(900_000, rel=0.01)
+    assert estimate(Claim.MEAN_LATENCY, mixed).value == pytest.approx(340_000, rel=0.01)
+    assert estimate(Claim.MAX_LATENCY, mixed).value == pytest.approx(900_000, rel=0.01)
 
 
 def test_quantiles_rise_and_each_has_its_own_place() -> None:
@@ -330,15 +327,15 @@ def test_quantiles_rise_and_each_has_its_own_place() -> None:
     assert [round(each) for each in found.values()] == [
         pytest.approx(ns, rel=0.01) for ns in (10**3, 10**3, 10**4, 10**4, 10**5, 10**6, 10**7)
     ]
-    few = estimate("p99.999_latency", measured([100_000] * 5))
+    few = estimate(Claim.P99_999_LATENCY, measured([100_000] * 5))
     assert "1,000,000 I/Os" in few.unbounded
 
 
 def test_the_slowest_drive_is_named() -> None:
     drives = Measured((side_by_side([[1_000] * 5, [1_010] * 5, [400] * 5, [990] * 5]),))
-    assert slowest_member(drives) == "S2"
+    assert slowest_member(drives, Claim.MEMBER_SPREAD) == "S2"
     with pytest.raises(ValueError, match="not on drivex1"):
-        slowest_member(measured([1_000] * 5))
+        slowest_member(measured([1_000] * 5), Claim.MEMBER_SPREAD)
 
 
 def test_drive_with_the_slowest_ios_is_named_for_their_claim() -> None:
@@ -400,12 +397,13 @@ def test_every_claim_has_its_figure_after_visits_too(claim: Claim) -> None:
 
 def test_what_may_be_any_of_several_is_surer_than_each_alone() -> None:
     sweep = Sweep((lawful("raid5x3"), lawful("raid5x4"), lawful("raid5x8", share=0.6)))
-    points = of_scaling(sweep).points
-    assert all(point.ceiling > point.efficiency.high * 1.001 for point in points[1:])
+    scaling = of_scaling(sweep)
+    shortest = min(point.efficiency.high for point in scaling.points)
+    assert 1 - scaling.deviation.low / 100 > shortest * 1.001
     rates = [[990, 1_010, 1_000, 1_005, 995], [600, 610, 605, 615, 600], [1_010, 990, 1_000, 1_000, 1_000]]
     drives = Measured((side_by_side(rates),))
     of_each = [iops(each) for each in drives.members()]
-    assert estimate("member_spread", drives).high > spread.between_members(of_each).high * 1.001
+    assert estimate(Claim.MEMBER_SPREAD, drives).high > spread.between_members(of_each).high * 1.001
 
 
 def test_repeats_that_disagree_make_scaling_less_sure() -> None:
@@ -435,16 +433,16 @@ def test_cells_of_visits_are_no_repeats() -> None:
 
 
 def test_the_place_of_a_series_figure_is_told() -> None:
-    assert [str(each) for each in found_in("bathtub_depth", MIXES).at] == ["randrw50_4k_qd8"]
-    assert [each.qd_per_drive for each in found_in("qd_gain", DEPTHS).at] == [1, 8]
+    assert [str(each) for each in found_in(Claim.BATHTUB_DEPTH, MIXES).at] == ["randrw50_4k_qd8"]
+    assert [each.qd_per_drive for each in found_in(Claim.QD_GAIN, DEPTHS).at] == [1, 8]
 
 
 def test_knee_counts_members_of_arrays_but_one_drive_alone() -> None:
     rates = ((1, 1_000), (4, 3_000), (8, 3_100))
     array = curve(measured([rate] * 5, "raid0x4", WRITE.at(depth)) for depth, rate in rates)
-    assert estimate("qd_knee", array).value == 16
+    assert estimate(Claim.QD_KNEE, array).value == 16
     drives = curve(Measured((side_by_side([[rate] * 5] * 4, workload=WRITE.at(depth)),)) for depth, rate in rates)
-    assert estimate("qd_knee", drives).value == 4
+    assert estimate(Claim.QD_KNEE, drives).value == 4
 
 
 @pytest.mark.parametrize(
@@ -455,9 +453,9 @@ def test_latency_is_compared_of_the_narrowest_and_the_widest(
 ) -> None:
     """At the same depth per drive, an array that does its share has the same latency whatever its width."""
     sweep = Sweep(tuple(map(lawful, ("raid0x8", "raid0x4", "raid0x2"), shares)))
-    grown = estimate("latency_growth_between_widths", sweep)
+    grown = estimate(Claim.LATENCY_GROWTH_BETWEEN_WIDTHS, sweep)
     assert grown.low <= growth <= grown.high
-    assert estimate("latency_spread_between_widths", sweep).value == pytest.approx(spread, rel=0.05)
+    assert estimate(Claim.LATENCY_SPREAD_BETWEEN_WIDTHS, sweep).value == pytest.approx(spread, rel=0.05)
 
 
 def test_whole_stripes_have_a_law_only_without_parity() -> None:
@@ -482,7 +480,7 @@ def test_repeats_make_the_figure_narrower() -> None:
 def test_the_order_of_a_sweep_does_not_matter(widths: list[int]) -> None:
     sweep = [lawful(f"raid5x{width}", share=1 - width / 50) for width in widths]
     ordered = sorted(sweep, key=lambda each: each.geometry)
-    for claim in set(OF_SWEEP) - {Claim.SETTINGS_GAIN}:
+    for claim in {each for each in Claim if each.scope is Scope.SWEEP} - {Claim.SETTINGS_GAIN}:
         assert estimate(claim, Sweep(tuple(sweep))) == estimate(claim, Sweep(tuple(ordered)))
 
 

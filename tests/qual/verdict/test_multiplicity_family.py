@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.builders import strategies
 
 from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.spec.claims import Direction, Limit
+from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import estimators
@@ -127,7 +127,7 @@ def limit(bound: float) -> Limit:
 
 
 def judged(bound: float, family: ErrorControl = ALONE) -> Verdict:
-    (found,) = judge_all("steady_iops", MEASURED, limit(bound), family=family)
+    (found,) = judge_all(Claim.STEADY_IOPS, MEASURED, limit(bound), family=family)
     return found
 
 
@@ -168,11 +168,11 @@ def test_what_passes_needs_no_correction() -> None:
 def test_a_maximum_has_to_stand_up_to_all_claims_too() -> None:
     at_most = Limit(Direction.AT_MOST, 30e6, Unit.NANOSECONDS, "here")
     half = strategies.watched([38_000_000, 20_000_000] * 10)
-    (alone,) = judge_all("max_latency", half, at_most)
+    (alone,) = judge_all(Claim.MAX_LATENCY, half, at_most)
     assert alone.outcome is Outcome.FAIL
     assert alone.p_value is not None
     assert 1e-9 < alone.p_value < 0.01
-    (slowest,) = judge_all("max_latency", half, at_most, family=ErrorControl(10**9, BONFERRONI))
+    (slowest,) = judge_all(Claim.MAX_LATENCY, half, at_most, family=ErrorControl(10**9, BONFERRONI))
     assert slowest.outcome is Outcome.INCONCLUSIVE
 
 
@@ -181,10 +181,10 @@ def test_of_visits_the_level_of_all_looks_is_shared_out() -> None:
         cells = tuple(strategies.run([rate], rounds=1) for rate in (300, 303, 297, 301))
         return Measured(cells, strategies.visited(level=level))
 
-    shared = estimators.estimate("steady_iops", at(0.99), share=1 / 264)
+    shared = estimators.estimate(Claim.STEADY_IOPS, at(0.99), share=1 / 264)
     assert (shared.low, shared.high) == pytest.approx(
         (lambda one: (one.low, one.high))(
-            estimators.estimate("steady_iops", at(ConfidenceLevel(share=1 / 264).level(0.99)))
+            estimators.estimate(Claim.STEADY_IOPS, at(ConfidenceLevel(share=1 / 264).level(0.99)))
         )
     )
-    assert shared.high > estimators.estimate("steady_iops", at(0.99)).high
+    assert shared.high > estimators.estimate(Claim.STEADY_IOPS, at(0.99)).high

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from support.builders.strategies import estimates, geometries, run, side_by_side, visited, watched, workloads
 
 from pytest_ssdqual.qual.measured.judgeable import Subject
-from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.run import Measured, Visited
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.measured.sweep import Sweep
-from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Accountable, Claim, Direction, Limit
 from pytest_ssdqual.qual.stats.estimate import Estimate, TooFew, ratio
@@ -23,7 +22,6 @@ from pytest_ssdqual.qual.verdict.verdict import (
     attributed,
     judge,
     judge_all,
-    judge_relation,
     worst,
 )
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -33,7 +31,7 @@ SUBJECT = Subject((Geometry.parse("raid5x4"),), (Workload("randread", "4k", 8),)
 
 def latency(value: float, low: float, high: float, limit_ns: float) -> Verdict:
     limit = Limit(Direction.AT_MOST, limit_ns, Unit.NANOSECONDS, "test")
-    return judge("p99_latency", SUBJECT, Estimate(value, low, high, 1_000, Unit.NANOSECONDS), limit)
+    return judge(Claim.P99_LATENCY, SUBJECT, Estimate(value, low, high, 1_000, Unit.NANOSECONDS), limit)
 
 
 def iops(value: float, low: float, high: float, limit: float) -> Verdict:
@@ -50,19 +48,19 @@ def test_inconclusive_verdict_tells_how_much_longer_it_takes() -> None:
 def near(low: float, high: float, percent: float = 1.0) -> Verdict:
     """Of 1,000 IOPS at a limit of as many."""
     bound = Limit(Direction.AT_LEAST, 1_000, Unit.IOPS, "test")
-    return judge("steady_iops", SUBJECT, Estimate(1_000, low, high, 40, Unit.IOPS), bound, percent)
+    return judge(Claim.STEADY_IOPS, SUBJECT, Estimate(1_000, low, high, 40, Unit.IOPS), bound, percent)
 
 
 def read(limit_ns: float) -> Verdict:
     """Of a maximum that was read as 99…101 ns."""
     bound = Limit(Direction.AT_MOST, limit_ns, Unit.NANOSECONDS, "test")
-    return judge("max_latency", SUBJECT, Estimate(100, 99, 101, 9, Unit.NANOSECONDS, is_reading=True), bound)
+    return judge(Claim.MAX_LATENCY, SUBJECT, Estimate(100, 99, 101, 9, Unit.NANOSECONDS, is_reading=True), bound)
 
 
 def cliff(limit: float) -> Verdict:
     """Of a cliff that did not come in twice the capacity."""
     estimate = Estimate(2.0, 1.9, math.inf, 9, Unit.RATIO, is_reading=True)
-    return judge("cliff_after", SUBJECT, estimate, Limit(Direction.AT_LEAST, limit, Unit.RATIO, "test"))
+    return judge(Claim.CLIFF_AFTER, SUBJECT, estimate, Limit(Direction.AT_LEAST, limit, Unit.RATIO, "test"))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +95,7 @@ def test_a_harder_limit_is_never_kept_where_an_easier_one_is_not(
 
     def outcomes(direction: Direction) -> list[int]:
         limits = (Limit(direction, each, Unit.IOPS, "test") for each in (bound, bound * factor))
-        return [order.index(judge("steady_iops", SUBJECT, estimate, limit, percent).outcome) for limit in limits]
+        return [order.index(judge(Claim.STEADY_IOPS, SUBJECT, estimate, limit, percent).outcome) for limit in limits]
 
     at_least, at_most = outcomes(Direction.AT_LEAST), outcomes(Direction.AT_MOST)
     assert at_least[0] >= at_least[1]
@@ -156,7 +154,7 @@ def test_the_sentence_stays_one_short_line(
     arrays: list[Geometry], loads: list[Workload], estimate: Estimate, bound: float
 ) -> None:
     limit = Limit(Direction.AT_LEAST, bound, Unit.IOPS, "x" * 500)
-    verdict = judge("steady_iops", Subject(tuple(arrays), tuple(loads)), estimate, limit)
+    verdict = judge(Claim.STEADY_IOPS, Subject(tuple(arrays), tuple(loads)), estimate, limit)
     assert len(repr(verdict)) < 250
     assert "\n" not in repr(verdict)
 
@@ -164,9 +162,7 @@ def test_the_sentence_stays_one_short_line(
 def test_units_are_not_mixed() -> None:
     limit = Limit(Direction.AT_MOST, 1.0, Unit.NANOSECONDS, "test")
     with pytest.raises(ValueError, match="p99_latency is in"):
-        judge("p99_latency", SUBJECT, Estimate(1, 1, 1, 1, Unit.IOPS), limit)
-    with pytest.raises(ValueError, match="a valid Claim"):
-        judge("speed", SUBJECT, Estimate(1, 1, 1, 1, Unit.IOPS), limit)
+        judge(Claim.P99_LATENCY, SUBJECT, Estimate(1, 1, 1, 1, Unit.IOPS), limit)
 
 
 def test_a_subject_of_nothing_is_refused() -> None:
@@ -184,9 +180,9 @@ def test_reading_is_undecided_only_within_its_bucket() -> None:
 # Drives side by side
 
 
-def of_members(*iops: int, claim: str = "steady_iops", limit: float = 900) -> tuple[Verdict, ...]:
+def of_members(*iops: int, claim: Claim = Claim.STEADY_IOPS, limit: float = 900) -> tuple[Verdict, ...]:
     measured = Measured((side_by_side([[rate - 1, rate + 1, rate, rate + 1, rate - 1] for rate in iops]),))
-    return judge_all(claim, measured, Limit(Direction.AT_LEAST, limit, Claim(claim).unit, "test"))
+    return judge_all(claim, measured, Limit(Direction.AT_LEAST, limit, claim.unit, "test"))
 
 
 def test_each_drive_has_its_verdict() -> None:
@@ -197,10 +193,10 @@ def test_each_drive_has_its_verdict() -> None:
 
 def test_an_array_has_one_verdict_and_a_single_drive_its_name() -> None:
     limit = Limit(Direction.AT_LEAST, 900, Unit.IOPS, "test")
-    (array,) = judge_all("steady_iops", Measured((run([1_000] * 5, geometry="raid5x4"),)), limit)
+    (array,) = judge_all(Claim.STEADY_IOPS, Measured((run([1_000] * 5, geometry="raid5x4"),)), limit)
     assert str(array.subject) == "raid5x4 randread_4k_qd8"
     assert array.subject.drive == ""
-    (single,) = judge_all("steady_iops", Measured((run([1_000] * 5),)), limit)
+    (single,) = judge_all(Claim.STEADY_IOPS, Measured((run([1_000] * 5),)), limit)
     assert str(single.subject) == "drive S0 (drivex1) randread_4k_qd8"
 
 
@@ -208,23 +204,23 @@ def test_saturations_side_by_side_are_judged_one_by_one() -> None:
     write = Workload("randwrite", "4k", 8)
     together = side_by_side([[2_700] * 20 + [170] * 60, [1_000] * 80], workload=write, rounds=80)
     limit = Limit(Direction.AT_LEAST, 500, Unit.IOPS, "test")
-    bad, good = judge_all("settled_iops", Saturation(together, 2 * 10**8), limit)
+    bad, good = judge_all(Claim.SETTLED_IOPS, Saturation(together, 2 * 10**8), limit)
     assert not bad
     assert good
     assert bad.subject.drive == "S0"
     with pytest.raises(TooFew):
-        judge_all("settled_iops", Saturation(together, 2 * 10**10), limit)
+        judge_all(Claim.SETTLED_IOPS, Saturation(together, 2 * 10**10), limit)
 
 
 def test_the_likeness_of_drives_is_one_verdict_about_all() -> None:
-    (verdict,) = of_members(1_000, 600, 1_010, claim="member_spread", limit=0.8)
+    (verdict,) = of_members(1_000, 600, 1_010, claim=Claim.MEMBER_SPREAD, limit=0.8)
     assert (verdict.outcome, verdict.subject.drive) == (Outcome.FAIL, "")
 
 
 def test_a_protocols_confidence_reaches_every_interval() -> None:
     measured = Measured((side_by_side([[998, 1_002, 1_000, 1_002, 998], [1_000] * 5]),))
     limit = Limit(Direction.AT_LEAST, 900, Unit.IOPS, "test")
-    plain, surer = (judge_all("steady_iops", measured, limit, confidence, 2.0)[0] for confidence in (0.95, 0.99))
+    plain, surer = (judge_all(Claim.STEADY_IOPS, measured, limit, confidence, 2.0)[0] for confidence in (0.95, 0.99))
     assert surer.estimate.low < plain.estimate.low
     assert (surer.estimate.confidence, surer.indifference_percent) == (0.99, 2.0)
 
@@ -255,7 +251,9 @@ def test_all_is_well_exactly_if_the_worst_is(held: list[tuple[Estimate, float]])
 def slowest(limit_ms: float, *latency_ms: int, of_visits: Visited | None = None) -> Verdict:
     """Of a measurement with these slowest I/Os, one in each minute."""
     measured = watched([each * 10**6 for each in latency_ms], of_visits=of_visits)
-    (found,) = judge_all("max_latency", measured, Limit(Direction.AT_MOST, limit_ms * 1e6, Unit.NANOSECONDS, "test"))
+    (found,) = judge_all(
+        Claim.MAX_LATENCY, measured, Limit(Direction.AT_MOST, limit_ms * 1e6, Unit.NANOSECONDS, "test")
+    )
     return found
 
 
@@ -283,14 +281,14 @@ def test_a_short_look_proves_only_what_is_bad() -> None:
 # Sweeps
 
 
-def of_widths(shares: dict[int, float], claim: str = "scaling_deviation", bound: float = 10) -> Verdict:
+def of_widths(shares: dict[int, float], claim: Claim = Claim.SCALING_DEVIATION, bound: float = 10) -> Verdict:
     """RAID 0 arrays of drives of 10,000 IOPS that do less than they could."""
     sweep = tuple(
         Measured((run([round(10_000 * width * share * factor) for factor in (0.99, 1.0, 1.01, 1.0, 1.0)],
                       geometry=f"raid0x{width}"),))
         for width, share in shares.items()
     )  # fmt: skip
-    (verdict,) = judge_all(claim, Sweep(sweep), Limit(Claim(claim).direction, bound, Claim(claim).unit, "test"))
+    (verdict,) = judge_all(claim, Sweep(sweep), Limit(claim.direction, bound, claim.unit, "test"))
     return verdict
 
 
@@ -301,11 +299,15 @@ BENT = {8: 0.8, 2: 1.0, 6: 1.0, 7: 0.8}
     ("verdict", "outcome", "because"),
     [
         (of_widths(BENT), Outcome.FAIL, "the bend begins at raid0x7, the first with drive S6"),
-        (of_widths(BENT, "scaling_slope", 0.9), Outcome.FAIL, "the bend begins at raid0x7, the first with drive S6"),
+        (
+            of_widths(BENT, Claim.SCALING_SLOPE, 0.9),
+            Outcome.FAIL,
+            "the bend begins at raid0x7, the first with drive S6",
+        ),
         (of_widths({2: 1.0, 6: 1.0, 7: 0.98}), Outcome.PASS, ""),
         # Of three, the narrowest makes the others seem short.
         (of_widths({2: 1.4, 6: 1.0, 7: 1.0}), Outcome.FAIL, "raid0x2 is out of line: it does 1.4 times"),
-        (of_widths({2: 1.0, 4: 1.0}, "latency_growth_between_widths", 0.5), Outcome.FAIL, ""),
+        (of_widths({2: 1.0, 4: 1.0}, Claim.LATENCY_GROWTH_BETWEEN_WIDTHS, 0.5), Outcome.FAIL, ""),
     ],
 )
 def test_a_sweep_that_bends_says_where(verdict: Verdict, outcome: Outcome, because: str) -> None:
@@ -321,7 +323,7 @@ def relation(percent: float, limit: float, direction: Direction = Direction.AT_L
     writes = Subject((Geometry.parse("raid5x4"),), (Workload("randwrite", "4k", 8),))
     estimate = ratio(Estimate(percent, percent - 1, percent + 1, 5, Unit.IOPS), Estimate(100, 100, 100, 5, Unit.IOPS))
     bound = Limit(direction, limit, Unit.PERCENT, "test")
-    return judge_relation("steady_iops", writes, Workload("randread", "4k", 8), estimate, bound)
+    return judge(Claim.STEADY_IOPS, writes, estimate, bound, reference=Workload("randread", "4k", 8))
 
 
 def test_a_relation_has_its_own_direction() -> None:
@@ -335,15 +337,15 @@ def test_relations_are_in_per_cent_and_nothing_else_is() -> None:
     percent, plain = Estimate(38, 37, 39, 5, Unit.PERCENT), Estimate(38, 37, 39, 5, Unit.IOPS)
     limit, of_iops = (Limit(Direction.AT_LEAST, 40, unit, "test") for unit in (Unit.PERCENT, Unit.IOPS))
     for estimate, bound in ((plain, limit), (percent, of_iops)):
-        with pytest.raises(ValueError, match="relation is in"):
-            judge_relation("steady_iops", SUBJECT, SUBJECT.workloads[0], estimate, bound)
+        with pytest.raises(ValueError, match="steady_iops is in %"):
+            judge(Claim.STEADY_IOPS, SUBJECT, estimate, bound, reference=SUBJECT.workloads[0])
     with pytest.raises(ValueError, match="IOPS, the estimate"):
-        judge("steady_iops", SUBJECT, percent, limit)
+        judge(Claim.STEADY_IOPS, SUBJECT, percent, limit)
 
 
 @pytest.mark.parametrize("culprit", Culprit)
 def test_only_a_cause_beside_the_drives_takes_a_failure_back(culprit: Culprit) -> None:
-    failed, cause = iops(800, 790, 810, 1_000), Cause(culprit, 0.9, "why")
+    failed, cause = iops(800, 790, 810, 1_000), Cause(culprit, "why", confidence=0.9)
     kept = culprit in (Culprit.DRIVE, Culprit.DRIVES, Culprit.PRODUCT, Culprit.UNKNOWN)
     assert (attributed(failed, cause, Accountable.DRIVE).outcome is Outcome.FAIL) is kept
     assert attributed(failed, cause, Accountable.SYSTEM).outcome is Outcome.FAIL

@@ -174,7 +174,7 @@ def test_a_folder_that_another_user_owns_is_reported(
 def test_drives_behind_a_shared_path_are_not_blamed_for_it(tmp_path: Path) -> None:
     line = {"schema": SCHEMA, "kind": "verdict", "time": "2026-03-01T12:30:00Z", "writer": "main", "test": "t"}
     folder = Kept([KeptMeasurement(5)], serials=["S1", "S2"], started="2026-03-01T12:00:00Z").keep(tmp_path / "run")
-    cause = Cause(Culprit.PATH, 0.9, "they share it", ("S1", "S2"))
+    cause = Cause(Culprit.PATH, "they share it", ("S1", "S2"), confidence=0.9)
     with (folder / "records.jsonl").open("a") as file:
         file.write(json.dumps({**line, **plain(replace(KeptPromise(5_000).evidence(), cause=cause))}) + "\n")
     found = dashboard_page.drives_of(runs.read(folders_below(tmp_path))[0])
@@ -183,7 +183,7 @@ def test_drives_behind_a_shared_path_are_not_blamed_for_it(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("serial", ["S4", "S4\x1b[2J", "L" * 120])
 def test_the_cause_is_found_by_its_serial_number_and_model(tmp_path: Path, serial: str) -> None:
-    cause = Cause(Culprit.DRIVE, 0.9, "it is slow", (serial,))
+    cause = Cause(Culprit.DRIVE, "it is slow", (serial,), confidence=0.9)
     line = {"schema": SCHEMA, "kind": "verdict", "time": "2026-03-01T12:30:00Z", "writer": "main", "test": "t"}
     for day, model in enumerate(("ACME 9", "OTHER 1"), start=1):
         folder = Kept(

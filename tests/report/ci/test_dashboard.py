@@ -29,7 +29,7 @@ NAME = re.compile(r"\bssdqual_\w+")
 @pytest.fixture
 def written(write_run: WriteRun, claimed: Callable[..., Evidence]) -> dict[str, set[str]]:
     """Names of all metrics with their labels: of a run with every unit, a cause, and a drive with all its health."""
-    cause = Cause(Culprit.DRIVE, 0.95, "slow", ("S1",))
+    cause = Cause(Culprit.DRIVE, "slow", ("S1",), confidence=0.95)
     broken = replace(claimed(), outcome=Finding.FAIL, cause=cause)
     units = [replace(claimed(), claim=unit.name, unit=unit) for unit in Unit]
     tests = [judged(each, f"t{at}", at) for at, each in enumerate([broken, *units])]

@@ -118,7 +118,7 @@ def test_the_run_says_what_it_was(write_run: WriteRun, claimed: Claimed) -> None
 
 
 def test_broken_promises_are_counted_by_cause(write_run: WriteRun, claimed: Claimed) -> None:
-    cause = Cause(Culprit.DRIVE, 0.95, "it does 60% of the median drive's IOPS", ("S3",))
+    cause = Cause(Culprit.DRIVE, "it does 60% of the median drive's IOPS", ("S3",), confidence=0.95)
     broken = replace(claimed(), outcome=Finding.FAIL, cause=cause)
     page = openmetrics.text(write_run(judged(broken, "a", 1), judged(replace(broken, geometries=("raid5x5",)), "b", 2)))
     (line,) = [line for line in page.splitlines() if line.startswith("ssdqual_run_cause{")]

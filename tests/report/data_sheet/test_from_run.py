@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from support.builders.kept_runs import Kept, KeptMeasurement
 
 from pytest_ssdqual.qual.methods import toms_s3700
-from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.raid.geometry import ONE_DRIVE, Geometry
 from pytest_ssdqual.qual.spec import spec
 from pytest_ssdqual.qual.spec.claims import LEAST_MEANT, Claim, Published
-from pytest_ssdqual.qual.spec.datasheet import ONE_DRIVE, QUANTITIES
+from pytest_ssdqual.qual.spec.datasheet import QUANTITIES
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.compare.compared_run import ComparedRun

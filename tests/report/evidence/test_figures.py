@@ -9,9 +9,8 @@ from pytest_ssdqual.qual.measured.environment import DriveTemperature
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
-from pytest_ssdqual.qual.measured.run import Measured, Run
+from pytest_ssdqual.qual.measured.run import Measured, Run, Visited
 from pytest_ssdqual.qual.measured.saturation import Saturation
-from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.stats.estimate import USUAL
 from pytest_ssdqual.qual.stats.latency import slower_than

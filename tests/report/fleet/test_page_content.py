@@ -11,7 +11,7 @@ from support.builders.report_page import Reader
 
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.stats import repeatability
+from pytest_ssdqual.qual.stats import throughput
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet import page_content, view
@@ -40,7 +40,7 @@ def test_all_bays_keep_all(tmp_path: Path) -> None:
     found = told(bay("dut1", GOOD), bay("dut2", GOOD), root=tmp_path)
     assert (found.fitness, "2 bays" in found.sentence) == (Fitness.FIT, True)
     assert found.use.startswith("For acceptance: ")
-    assert found.remarks == (repeatability.sentence(),)
+    assert found.remarks == (throughput.repeatability(),)
 
 
 def test_broken_bays_are_named_and_a_broken_rig_is_no_verdict(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_broken_bays_are_named_and_a_broken_rig_is_no_verdict(tmp_path: Path) ->
         "dut9 was not started: root@dut9 cannot be reached",
         "dut3: 1 test ended in an error, which says nothing about the drives.",
         "dut4: 1 promise is inconclusive: the measurement does not decide.",
-        repeatability.sentence(),
+        throughput.repeatability(),
     )
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ssdqual.qual.explore.search_record import SearchRecord
+from pytest_ssdqual.qual.explore.search import SearchRecord
 from pytest_ssdqual.qual.measured.environment import EnvironmentRecord
-from pytest_ssdqual.qual.measured.references import Ceiling
 from pytest_ssdqual.qual.measured.result_records import (
     AloneRecord,
     CellRecord,
@@ -19,6 +18,7 @@ from pytest_ssdqual.qual.measured.result_records import (
     RebuildRecord,
     SaturationRecord,
 )
+from pytest_ssdqual.qual.measured.sweep import Ceiling
 from pytest_ssdqual.report.run_folder.manifest import HealthRecord, PlannedClaims, PlannedTests, WorsenedDrive
 from pytest_ssdqual.rig.drives.cache_state import WriteCacheRecord
 from pytest_ssdqual.rig.fio.load import LoadRecord

@@ -11,8 +11,8 @@ from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_summary import causes
 
 Claimed = Callable[..., Evidence]
-SLOW = Cause(Culprit.DRIVE, 0.95, "it does 60% of the median drive's IOPS", ("S3",))
-MD = Cause(Culprit.MD, 0.95, "its thread used 97% of a CPU", advice="raise array.group_threads")
+SLOW = Cause(Culprit.DRIVE, "it does 60% of the median drive's IOPS", ("S3",), confidence=0.95)
+MD = Cause(Culprit.MD, "its thread used 97% of a CPU", advice="raise array.group_threads", confidence=0.95)
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_the_largest_group_comes_first_and_no_cause_last(failed: Evidence) -> No
 
 
 def test_an_unknown_cause_comes_last_and_accuses_no_drive(failed: Evidence) -> None:
-    unknown = [replace(failed, cause=Cause(Culprit.UNKNOWN, 0, "no law for it"))] * 2
+    unknown = [replace(failed, cause=Cause(Culprit.UNKNOWN, "no law for it"))] * 2
     first, last = causes.groups([*unknown, replace(failed, cause=SLOW)])
     assert (first.culprit, last.culprit) == (Culprit.DRIVE, Culprit.UNKNOWN)
     assert "no law for it" in last.headline

@@ -10,7 +10,7 @@ from support.builders.manifests import manifest
 from support.builders.report_page import Claimed
 
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.stats import repeatability
+from pytest_ssdqual.qual.stats import throughput
 from pytest_ssdqual.report.run_folder.manifest import UNREADABLE, Document
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.run_summary.fitness import Counts, Fitness, count, stand
@@ -136,5 +136,5 @@ def test_intervals_of_steady_rates_state_repeatability_once(claimed: Claimed) ->
         found = [Judged.of(f"t{n}", claimed(claim, value=1000, bound=900)) for n, claim in enumerate(claims)]
         return stand(count(found, ()), ENDED).repeatability
 
-    assert beside(Claim.STEADY_IOPS, Claim.THROUGHPUT) == repeatability.sentence()
+    assert beside(Claim.STEADY_IOPS, Claim.THROUGHPUT) == throughput.repeatability()
     assert beside(Claim.P99_LATENCY) == ""

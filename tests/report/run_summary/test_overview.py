@@ -163,7 +163,7 @@ def test_the_next_step_judges_a_failed_or_slow_drive_alone(write_run: WriteRun, 
     (replaced,) = [f"{each.text} {each.command}" for each in of_one_dead_drive(write_run).steps]
     alone = "ssdqual run drive --devices='root@dut:/dev/disk/by-id/*S2'"
     assert replaced == f"Replace drive S2 at /dev/sdx, or judge it alone in another slot: {alone}"
-    slow = replace(claimed(), cause=Cause(Culprit.DRIVE, 0.9, "it is slow", ("S2",)))
+    slow = replace(claimed(), cause=Cause(Culprit.DRIVE, "it is slow", ("S2",), confidence=0.9))
     assert steps(write_run(judged(slow), bays=BAYS, acceptance=False)) == [
         f"Judge drive S2 at /dev/sdx alone, then in another slot: {alone}",
         AGAIN,
@@ -174,7 +174,7 @@ def test_a_drive_blamed_more_than_the_others_keeps_its_mark(write_run: WriteRun,
     bays = [{"machine": "root@dut", "drives": [{"identity": each, "serial": each} for each in ("S1", "S2")]}]
 
     def by(serial: str) -> Evidence:
-        return replace(claimed(), cause=Cause(Culprit.DRIVE, 0.9, "it is slow", (serial,)))
+        return replace(claimed(), cause=Cause(Culprit.DRIVE, "it is slow", (serial,), confidence=0.9))
 
     blamed = [judged(by(serial), name) for name, serial in (("t", "S1"), ("u", "S1"), ("v", "S2"))]
     assert [bool(each.charges) for each in first_screen(write_run(*blamed, bays=bays)).drives] == [True, True]
@@ -190,7 +190,7 @@ def test_the_next_step_after_a_new_defect_is_about_health(write_run: WriteRun, c
 
 
 def test_a_serial_number_that_is_no_pattern_is_in_no_command(write_run: WriteRun, claimed: Claimed) -> None:
-    slow = replace(claimed(), cause=Cause(Culprit.DRIVE, 0.9, "it is slow", ("S 2*",)))
+    slow = replace(claimed(), cause=Cause(Culprit.DRIVE, "it is slow", ("S 2*",), confidence=0.9))
     bays = [{"machine": "dut", "drives": [{"serial": "S 2*"}, {"serial": "S3"}]}]
     (step,) = steps(write_run(judged(slow), bays=bays))
     assert step.endswith(": ssdqual run drive --devices=…")
@@ -198,7 +198,9 @@ def test_a_serial_number_that_is_no_pattern_is_in_no_command(write_run: WriteRun
 
 def test_the_next_step_where_the_host_limits_is_the_remedy_once(write_run: WriteRun, claimed: Claimed) -> None:
     limited = replace(
-        claimed(), outcome=Finding.INCONCLUSIVE, cause=Cause(Culprit.MD, 0.9, "it is busy", advice="raise threads")
+        claimed(),
+        outcome=Finding.INCONCLUSIVE,
+        cause=Cause(Culprit.MD, "it is busy", advice="raise threads", confidence=0.9),
     )
     folder = write_run(judged(limited), exit_status=1)
     assert steps(folder) == ["Raise threads. Then run it again."]

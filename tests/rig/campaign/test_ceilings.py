@@ -8,7 +8,7 @@ import pytest
 from support.builders.measuring import setup_of
 from support.fakes.scripted import ScriptedMachine
 
-from pytest_ssdqual.qual.measured.references import Ceiling
+from pytest_ssdqual.qual.measured.sweep import Ceiling
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection

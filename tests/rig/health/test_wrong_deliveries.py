@@ -7,13 +7,15 @@ from support.documents import golden
 from support.documents import wrong_deliveries as wrong
 from support.documents.wrong_deliveries import DELIVERIES, Delivery
 
-from pytest_ssdqual.qual.inspection import checks, verdict
+from pytest_ssdqual.qual.inspection import checks
 from pytest_ssdqual.qual.inspection.checks import Answer
 
 
-def found(delivery: Delivery) -> dict[str, verdict.InspectionVerdict]:
+def found(delivery: Delivery) -> dict[str, checks.InspectionVerdict]:
     records = delivery.records()
-    return {name: verdict.judge(name, records, delivery.limits) for name in checks.CHECKS}
+    return {
+        name: checks.InspectionVerdict(name, checks.check(name, records, delivery.limits)) for name in checks.CHECKS
+    }
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES, ids=lambda each: each.name.replace(" ", "-"))

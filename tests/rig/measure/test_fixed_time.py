@@ -305,8 +305,8 @@ def test_check_that_begins_meanwhile_voids_one_attempt(monkeypatch: pytest.Monke
     assert fixed_time.measure(setup(Logbook(), 2), ARRAY, READ).iops == 1000
 
 
-HOT = Check("too_warm_s", 9, "none", ("S0: it throttled",), drive="S0")
-FINE, BUSY = Check("ios", 9, "any"), Check("cpu", 99, "x", ("the CPU was busy",))
+HOT = Check("too_warm_s", 9, ("S0: it throttled",), drive="S0")
+FINE, BUSY = Check("ios", 9), Check("cpu", 99, ("the CPU was busy",))
 
 
 @pytest.mark.parametrize(

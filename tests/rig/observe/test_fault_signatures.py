@@ -12,7 +12,7 @@ import pytest
 from support.fakes.kernel_ring import DRIVES, PLACES, build, collected, program
 from support.shells import AWKS
 
-from pytest_ssdqual.qual.validity.drive_failure import FailureOrigin, attribute
+from pytest_ssdqual.qual.validity.drive_failure import attribute
 from pytest_ssdqual.qual.validity.fault_codes import Fault
 from pytest_ssdqual.qual.validity.fault_signatures import SIGNATURES, host_pattern, meanings, signature_of
 
@@ -189,18 +189,18 @@ EXAMPLES: dict[Fault, tuple[str, ...]] = {
 
 #: What becomes of an array one member of which md took out, when the kernel says no more than this.
 ORIGINS = {
-    Fault.MEDIUM: FailureOrigin.DRIVE,
-    Fault.DRIVE: FailureOrigin.DRIVE,
-    Fault.SILENT: FailureOrigin.DRIVE,
-    Fault.GIVEN_UP: FailureOrigin.DRIVE,
-    Fault.FAILED: FailureOrigin.DRIVE,
-    Fault.STARVED: FailureOrigin.DRIVE,
-    Fault.REFUSED: FailureOrigin.REFUSED,
-    Fault.LINK: FailureOrigin.LINK,
-    Fault.PATH: FailureOrigin.PATH,
-    Fault.HOST: FailureOrigin.HOST,
-    Fault.PERSON: FailureOrigin.PERSON,
-    Fault.UNKNOWN: FailureOrigin.UNKNOWN,
+    Fault.MEDIUM: Fault.DRIVE,
+    Fault.DRIVE: Fault.DRIVE,
+    Fault.SILENT: Fault.DRIVE,
+    Fault.GIVEN_UP: Fault.DRIVE,
+    Fault.FAILED: Fault.DRIVE,
+    Fault.STARVED: Fault.DRIVE,
+    Fault.REFUSED: Fault.REFUSED,
+    Fault.LINK: Fault.LINK,
+    Fault.PATH: Fault.PATH,
+    Fault.HOST: Fault.HOST,
+    Fault.PERSON: Fault.PERSON,
+    Fault.UNKNOWN: Fault.UNKNOWN,
 }
 ERROR = "raid5x6 cannot be measured: degraded by 1 member"
 KILLED = "a worker of fio was killed by signal 9"
@@ -233,14 +233,14 @@ def test_each_known_message_is_judged_as_what_it_means(machine: Path, fault: Fau
     lines, traces = collected(machine, [text])
     assert [meaning.fault for meaning in meanings([line.text for line in lines])] == [fault]
     if fault is Fault.CONSEQUENCE:
-        assert attribute(KILLED, traces, lines).origin is FailureOrigin.UNKNOWN
+        assert attribute(KILLED, traces, lines).origin is Fault.UNKNOWN
         return
     named = (index for index, each in enumerate(traces) if any(re.search(rf"\b{name}\b", text) for name in each.names))
     struck = next(named, DRIVES.index("sdc"))
     traces[struck] = replace(traces[struck], is_faulty=True)
     found = attribute(ERROR, traces, lines)
     assert found.origin is ORIGINS[fault], found
-    if found.origin is FailureOrigin.DRIVE:
+    if found.origin is Fault.DRIVE:
         assert [drive.serial for drive in found.drives] == [traces[struck].serial]
     else:
         assert found.drives == ()

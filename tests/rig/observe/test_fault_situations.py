@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from support.fakes.kernel_ring import build, collected
 
-from pytest_ssdqual.qual.validity.drive_failure import DriveTrace, FailureOrigin, attribute
+from pytest_ssdqual.qual.validity.drive_failure import DriveTrace, attribute
+from pytest_ssdqual.qual.validity.fault_codes import Fault
 
 DEGRADED = "raid5x6 cannot be measured: degraded by 1 member"
 NO_DATA = "I/O error on /dev/nvme0n1: No data available (write at byte 1048576)"
@@ -46,7 +47,7 @@ def sense(key: str, additional: str, drive: str = "sdc", address: str = "6:0:1:0
 class Case:
     """One situation: what became of a drive, and the messages; the origin that an expert would name."""
 
-    origin: FailureOrigin
+    origin: Fault
     lines: tuple[str, ...]
     drive: str = "nvme0n1"
     state: str = FAULTY
@@ -56,8 +57,8 @@ class Case:
     word: str = ""
 
 
-DRIVE, LINK, PATH, HOST = FailureOrigin.DRIVE, FailureOrigin.LINK, FailureOrigin.PATH, FailureOrigin.HOST
-REFUSED, PERSON, UNKNOWN = FailureOrigin.REFUSED, FailureOrigin.PERSON, FailureOrigin.UNKNOWN
+DRIVE, LINK, PATH, HOST = Fault.DRIVE, Fault.LINK, Fault.PATH, Fault.HOST
+REFUSED, PERSON, UNKNOWN = Fault.REFUSED, Fault.PERSON, Fault.UNKNOWN
 
 #: Requests that fail in public reports (sedutil#364, nvme-cli#84, liburing, linux-nvme, linux-block, …).
 REPORTED = {

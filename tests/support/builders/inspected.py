@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pytest_ssdqual.qual.inspection.checks import Answer, CheckedDrive
-from pytest_ssdqual.qual.inspection.verdict import InspectionVerdict
+from pytest_ssdqual.qual.inspection.checks import Answer, CheckedDrive, InspectionVerdict
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.evidence.inspection import of_inspection
 

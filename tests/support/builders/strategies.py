@@ -21,8 +21,7 @@ from pytest_ssdqual.qual.measured.environment import (
 )
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.interval import Interval
-from pytest_ssdqual.qual.measured.run import SPELL_S, Measured, Run
-from pytest_ssdqual.qual.measured.visited import Visited
+from pytest_ssdqual.qual.measured.run import SPELL_S, Measured, Run, Visited
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit

@@ -13,7 +13,7 @@ from functools import cache
 from pytest_ssdqual.qual.raid import member_curve, prediction
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.member_curve import CurvePoint, MemberCurve
-from pytest_ssdqual.qual.spec import chain, spec
+from pytest_ssdqual.qual.spec import datasheet, spec
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.stats.estimate import Estimate
@@ -78,7 +78,9 @@ def interface(key: str) -> tuple[str, str | None, int | None]:
 @cache
 def _published(key: str, of_arrays: float) -> PublishedDrives:
     sheet = spec.load(key)
-    reads, writes = (anchor.published.value for anchor in chain.anchors(sheet.figures, ("randread", "randwrite"), "4k"))
+    reads, writes = (
+        anchor.published.value for anchor in datasheet.anchors(sheet.figures, ("randread", "randwrite"), "4k")
+    )
     rates = {
         figure.rw: value
         for figure in sheet.figures

@@ -37,8 +37,8 @@ from pytest_ssdqual.qual.integrity.read_back import ReadBack
 from pytest_ssdqual.qual.integrity.stamp import Stamp
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
-from pytest_ssdqual.qual.measured.references import Ceiling
 from pytest_ssdqual.qual.measured.run import Run
+from pytest_ssdqual.qual.measured.sweep import Ceiling
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol_rules import Fill
 from pytest_ssdqual.qual.units import parse_size

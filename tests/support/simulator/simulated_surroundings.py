@@ -21,7 +21,8 @@ import pytest
 from pytest_ssdqual.qual.measured.environment import Traffic, total
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.raid.geometry import Geometry, loads
-from pytest_ssdqual.qual.validity.drive_failure import FailureAttribution, FailureOrigin
+from pytest_ssdqual.qual.validity.drive_failure import FailureAttribution
+from pytest_ssdqual.qual.validity.fault_codes import Fault
 from pytest_ssdqual.rig.health import media_count
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.observe import drive_failure, environment
@@ -317,6 +318,6 @@ def unattributed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody asks which drive was at fault, and who else used it: errors stay as they are."""
     monkeypatch.setattr(environment, "self_tests", lambda *_: {})
     monkeypatch.setattr(environment, "with_users", lambda after, *_: after)
-    unknown = FailureAttribution(FailureOrigin.UNKNOWN)
+    unknown = FailureAttribution(Fault.UNKNOWN)
     monkeypatch.setattr(drive_failure, "_attribution", lambda *_: unknown)
     monkeypatch.setattr(drive_failure, "note_repaired", lambda *_: None)

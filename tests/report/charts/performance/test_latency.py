@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 from support.builders import charted
 
-from pytest_ssdqual.qual.measured.visited import Visited
+from pytest_ssdqual.qual.measured.run import Visited
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.workload.workload import Workload
