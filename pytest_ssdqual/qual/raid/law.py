@@ -125,6 +125,11 @@ def _of_parity_writes(workload: Workload, chunk: int) -> Iterator[str]:
     size = workload.largest_bytes
     if not workload.is_random or workload.random_percent < 100:
         yield f"no law says how many whole stripes md makes of sequential writes, as {workload} has"
+    if size > PAGE_BYTES and workload.outstanding(1) < 2:
+        yield (
+            f"with one I/O outstanding per drive, members of a wide array wait for each other, and no law says how "
+            f"writes of {_kib(size)} grow"
+        )
     if size > chunk:
         yield (
             f"random writes of {_kib(size)} are wider than the array's chunks of {_kib(chunk)}, so that some cover "

@@ -24,10 +24,11 @@ from types import MappingProxyType
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import DriveEnvironment
 from pytest_ssdqual.qual.measured.run import Measured, Run
-from pytest_ssdqual.qual.raid.geometry import Geometry, effective_drives
+from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, effective_drives
 from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, student_t
 from pytest_ssdqual.qual.units import Unit
 
+OTHER_WAY = "md does its small writes in another way"
 #: Efficiency above which a width was probably measured too high.
 SUPERLINEAR = 1.05
 #: Ratio of the most effective drives to the fewest from which a slope can be told. Mirrors that
@@ -63,6 +64,8 @@ class Scaling:
     deviation: Estimate
     #: The array with the worst deviation.
     worst: Geometry
+    #: Widths that do small writes in another way, so that nobody knows the line without a prediction.
+    left_out: tuple[Geometry, ...] = ()
 
     @property
     def too_fast(self) -> ScalingPoint | None:
@@ -80,14 +83,15 @@ class Scaling:
         return None
 
     def warnings(self) -> tuple[str, ...]:
-        """Return a sentence if an array is surely too fast: probably it was not settled.
+        """Return sentences about arrays that are not compared, and one that is surely too fast.
 
-        It breaks no promise, but the others are compared with it.
+        That was probably not settled. It breaks no promise, but the others are compared with it.
         """
         point = self.too_fast
-        if point is None or point.efficiency.low <= SUPERLINEAR:
-            return ()
-        return (f"{point.geometry} does {_compared(point)}: it was probably measured too high",)
+        sentences = [f"{each} is not compared: {OTHER_WAY}" for each in self.left_out]
+        if point and point.efficiency.low > SUPERLINEAR:
+            sentences.append(f"{point.geometry} does {_compared(point)}: it was probably measured too high")
+        return tuple(sentences)
 
 
 def _compared(point: ScalingPoint) -> str:
@@ -108,7 +112,7 @@ def fit(
     decides about "some width"). Without ``together`` there is no correction.
 
     ``expected`` is what arrays of equal drives do at this depth, by prediction. Without it the line is that of the cost
-    model, for drives that are always busy. At low depth drives are delays, and arrays grow with N, not with N/P.
+    model, and only widths that do small writes in one way are compared (``alike``).
 
     A single run of each width shows the variation of IOPS within it, not that of rebuilding the array, other members or
     another fill; see ``with_repeats``. Widths whose intervals reach zero give no upper bound.
@@ -123,7 +127,11 @@ def fit(
     if expected.keys() >= set(widths):
         first = drives[widths[0]] / expected[widths[0]]
         drives = {each: first * expected[each] for each in widths}
-    points, simultaneous = _points(iops, drives), _points(together or iops, drives)
+        compared = widths
+    else:
+        compared = alike(widths, read_fraction)
+    iops, together = ({each: rates[each] for each in compared} for rates in (iops, together or iops))
+    points, simultaneous = _points(iops, drives), _points(together, drives)
     worst = min(points, key=lambda point: point.efficiency.value)
     deviation = Estimate(
         value=100 * (1 - worst.efficiency.value),
@@ -133,7 +141,29 @@ def fit(
         unit=Unit.PERCENT,
         confidence=worst.efficiency.confidence,
     )
-    return Scaling(points, _slope(points), deviation, worst.geometry)
+    left_out = tuple(each for each in widths if each not in compared)
+    return Scaling(points, _slope(points), deviation, worst.geometry, left_out)
+
+
+def alike(widths: Sequence[Geometry], read_fraction: float) -> list[Geometry]:
+    """Return the widths whose members do the same I/O for a small write, the most that there are.
+
+    md reads the other data of the stripe if that is no more than the old data and parity: one chunk of three drives,
+    two of four (raid5.c, ``handle_stripe_dirtying``). What a read costs beside a write is the drives' secret: if
+    nothing, a RAID 5 of three writes as fast per drive as one of eight, and by the count of I/Os 1.33 times as fast.
+    ``NotApplicable`` if fewer than two are alike.
+    """
+    ways: dict[object, list[Geometry]] = {}
+    for each in widths:
+        is_written = each.has_parity and read_fraction < 1
+        data = each.width - FACTS[each.level].parity
+        reads_others = is_written and data - 1 <= FACTS[each.level].parity + 1
+        ways.setdefault(data if reads_others else None, []).append(each)
+    most = max(ways.values(), key=len)
+    if len(most) < 2:
+        found = ", ".join(map(str, widths))
+        raise NotApplicable(f"without a prediction no two of {found} can be compared: {OTHER_WAY}")
+    return most
 
 
 def with_repeats(
