@@ -1,7 +1,7 @@
 """The fixture ``ssd_integrity``: runs histories of array steps, and shortens the first one that loses data.
 
 hypothesis only generates: it draws the same histories in every run and repeats none. Its shrinker would need hours
-where ``qual.integrity.shrink`` needs minutes. Every history is stored in the run folder.
+where ``qual.integrity.array_state.shorten`` needs minutes. Every history is stored in the run folder.
 """
 
 from __future__ import annotations

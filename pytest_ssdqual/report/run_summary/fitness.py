@@ -77,7 +77,7 @@ class Counts:
     limited: int = 0
     #: Tests that were skipped without a figure.
     skipped: int = 0
-    #: Intervals of steady rates; see ``qual.stats.repeatability``.
+    #: Intervals of steady rates; see ``qual.stats.throughput``.
     steady_rates: int = 0
     #: Drives that failed, or that report a new defect.
     worsened: int = 0

@@ -1,6 +1,6 @@
 """History of a run's drives: purge, fill, conditioning, and the order of the visits; pure.
 
-A steady rate depends on it: see ``qual.stats.repeatability``. What is damaged is left out.
+A steady rate depends on it: see ``qual.stats.throughput``. What is damaged is left out.
 """
 
 from __future__ import annotations
