@@ -136,7 +136,7 @@ ENDING = {
 
 
 #: Kinds of records whose facts come as a whole, and that name no array.
-OF_NO_ARRAY = {"budget", "drive_worsened", "health", "load", "write_cache"}
+OF_NO_ARRAY = {"budget", "drive_worsened", "health", "load", "shared_links", "write_cache"}
 
 
 def test_the_checkpoint_knows_every_record_of_an_array() -> None:
