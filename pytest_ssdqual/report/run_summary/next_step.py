@@ -70,6 +70,9 @@ def _mend(run: RunView, failed: Sequence[str], slow: Sequence[str]) -> Iterator[
         yield Step(f"Judge {_placed(run, slow)} alone, then in another slot:", _alone(run, slow))
     if remedy := advice(run):
         yield Step(f"{remedy[0].upper()}{remedy[1:]}.{' Then run it again.' if run.verdict.acceptance else ''}")
+    if run.left_out:
+        drives = _placed(run, tuple(run.left_out))
+        yield Step(f"Remove what left {drives} out (of a slow link: check seat, slot and cable), and run it again.")
     if failed or slow or remedy:
         return
     if run.verdict.fitness is Fitness.NOT_FIT and not counts.failed:
@@ -80,7 +83,7 @@ def _mend(run: RunView, failed: Sequence[str], slow: Sequence[str]) -> Iterator[
         yield Step("Resume the run with the same options and", f"--ssd-resume={(_fleet(run) or run.folder).name}")
     elif counts.errors:
         yield Step("Remove the cause of the first error below, and run these tests again.")
-    elif counts.inconclusive and run.verdict.acceptance:
+    elif counts.inconclusive and run.verdict.acceptance and not run.left_out:
         yield Step("Measure the inconclusive promises longer, in a protocol of your own; their sentences are below.")
     elif run.verdict.coverage.missing:
         yield Step(

@@ -222,6 +222,27 @@ def test_the_next_step_decides_what_is_inconclusive(
     assert steps(write_run(undecided, manifest={**MANIFEST, **changed}))[0].startswith(beginning)
 
 
+def left_out(serial: str, why: str, failed: Sequence[str] = ()) -> dict[str, object]:
+    """One record of a drive that a measurement side by side is without."""
+    return record("drives_left_out", geometry="drivex3", of="measured", drives={serial: why}, failed=failed)
+
+
+def test_a_drive_that_was_left_out_is_a_cause_and_is_to_be_mended(write_run: WriteRun, claimed: Claimed) -> None:
+    undecided = replace(claimed(), outcome=Finding.INCONCLUSIVE, sentence="no figure of S2, S3")
+    records = [judged(undecided), left_out("S2", "drive S2 is connected by x2"), left_out("S3", "it died", ["S3"])]
+    found = first_screen(write_run(*records, bays=BAYS, exit_status=1))
+    assert found.causes == (Reason("drive S2 was left out: it is connected by x2"),)
+    (step,) = found.steps
+    assert "S2" in step.text
+    assert "S3" not in step.text
+
+
+def test_a_drive_that_a_later_session_judged_is_no_cause(write_run: WriteRun, claimed: Claimed) -> None:
+    kept = replace(claimed(value=1000), sentence="drive S2 is fast")
+    found = first_screen(write_run(left_out("S2", "drive S2 is connected by x2"), judged(kept), bays=BAYS))
+    assert found.causes == ()
+
+
 def test_every_run_has_a_next_step(write_run: WriteRun, claimed: Claimed) -> None:
     assert all(
         steps(folder)
