@@ -29,9 +29,6 @@ class Step:
     text: str
     command: str = ""
 
-    def __str__(self) -> str:
-        return f"{self.text} {self.command}".rstrip()
-
 
 def next_steps(
     run: RunView, failed: Sequence[str], slow: Sequence[str], deviating: Sequence[str] = ()

@@ -11,11 +11,13 @@ from support.builders.report_page import MANIFEST, Claimed, WriteRun, judged, re
 from pytest_ssdqual.qual.inspection.checks import Answer
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
+from pytest_ssdqual.report.ci import markdown
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
 from pytest_ssdqual.report.evidence.health import failed_in, of_drives, of_failures
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.run_summary.overview import Overview, Reason, arrays_judged, overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
+from pytest_ssdqual.report.terminal.summary import ending
 
 BAYS = [{"machine": "root@dut", "drives": [{"identity": each, "serial": each} for each in ("S1", "S2", "S3")]}]
 
@@ -168,6 +170,14 @@ def test_the_next_step_judges_a_failed_or_slow_drive_alone(write_run: WriteRun, 
         f"Judge drive S2 at /dev/sdx alone, then in another slot: {alone}",
         AGAIN,
     ]
+
+
+def test_a_command_has_a_line_of_its_own_at_any_width(write_run: WriteRun, claimed: Claimed) -> None:
+    slow = replace(claimed(), cause=Cause(Culprit.DRIVE, "it is slow", ("S2",), confidence=0.9))
+    folder = write_run(judged(slow), bays=BAYS)
+    command = "ssdqual run drive --devices='root@dut:/dev/disk/by-id/*S2'"
+    assert f"    {command}" in [line.text for line in ending(RunView.read(folder), 40)]
+    assert f"`{command}`" in markdown.text(folder).splitlines()
 
 
 def test_a_drive_blamed_more_than_the_others_keeps_its_mark(write_run: WriteRun, claimed: Claimed) -> None:
