@@ -72,12 +72,18 @@ def _mend(run: RunView, failed: Sequence[str], slow: Sequence[str]) -> Iterator[
         yield Step(f"Remove what left {drives} out (of a slow link: check seat, slot and cable), and run it again.")
     if failed or slow or remedy:
         return
+    resume = f"--ssd-resume={(_fleet(run) or run.folder).name}"
     if run.verdict.fitness is Fitness.NOT_FIT and not counts.failed:
         yield Step("Look at the health of the drives that got worse, below, and replace them.")
     elif run.verdict.fitness is Fitness.NOT_FIT:
         yield Step("Read the failed promises below, and measure them again: -k takes the names of their tests.")
     elif not run.manifest.ended or run.manifest.exit_status == INTERRUPTED:
-        yield Step("Resume the run with the same options and", f"--ssd-resume={(_fleet(run) or run.folder).name}")
+        yield Step("Resume the run with the same options and", resume)
+    elif run.budget and counts.errors and all("budget" in each.message for each in run.errors):
+        yield Step(
+            "Resume the run with the same options and a longer budget, which is for all of its sessions together:",
+            f"{resume} --ssd-budget=…",
+        )
     elif counts.errors:
         yield Step("Remove the cause of the first error below, and run these tests again.")
     elif counts.inconclusive and run.verdict.acceptance and not run.left_out:

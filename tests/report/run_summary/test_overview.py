@@ -253,6 +253,17 @@ def test_a_drive_that_a_later_session_judged_is_no_cause(write_run: WriteRun, cl
     assert found.causes == ()
 
 
+def test_what_only_a_budget_left_out_asks_for_a_longer_one(write_run: WriteRun) -> None:
+    left_out, broken = (
+        record("error", test=each, message=f"it was not measured: {each}") for each in ("the budget of 8 h ends", "x")
+    )
+    planned = record("budget", seconds=28_800, left_out=["x"])
+    (longer,) = first_screen(write_run(planned, left_out, exit_status=1)).steps
+    assert longer.command == "--ssd-resume=20260101T000000Z-1 --ssd-budget=…"
+    (mended,) = first_screen(write_run(planned, left_out, broken, exit_status=1)).steps
+    assert mended.command == ""
+
+
 def test_every_run_has_a_next_step(write_run: WriteRun, claimed: Claimed) -> None:
     assert all(
         steps(folder)
