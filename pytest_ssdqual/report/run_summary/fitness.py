@@ -27,6 +27,8 @@ INTERRUPTED, FAILED, NOTHING_JUDGED = 2, 1, 5
 #: Hollow promises that the sentence names; the remarks have all.
 MOST_NAMED = 3
 NOTHING = Coverage()
+#: Option that a remark of the manifest ends with if the sheet is another model's.
+FORCED = "--ssd-force-spec"
 NOT_FOR_ACCEPTANCE = ", not for acceptance"
 
 
@@ -332,6 +334,9 @@ def _limits(counts: Counts, manifest: Manifest, coverage: Coverage) -> Iterator[
         yield f"The health of {counted(counts.unread, 'drive')} was not read and is not judged."
     yield from (f"{_capital(str(each))} (not required)." for each in coverage.hollow if each not in coverage.missing)
     yield from (f"{_capital(str(each))} (not promised)." for each in coverage.unpromised)
+    for each in manifest.remarks:
+        if FORCED in each:
+            yield f"{_capital(each.partition(':')[0])} ({FORCED})."
     models = manifest.without_sheet
     if models or (manifest.spec and manifest.spec.name == DEFAULT):
         of = f" of {named(models, MOST_NAMED)}" if models else ""

@@ -68,8 +68,10 @@ def _mend(run: RunView, failed: Sequence[str], slow: Sequence[str]) -> Iterator[
     if remedy := advice(run):
         yield Step(f"{remedy[0].upper()}{remedy[1:]}.{' Then run it again.' if run.verdict.acceptance else ''}")
     if run.left_out:
-        drives = _placed(run, tuple(run.left_out))
-        yield Step(f"Remove what left {drives} out (of a slow link: check seat, slot and cable), and run it again.")
+        yield Step(
+            f"Remove what left {_placed(run, tuple(run.left_out))} out (of a slow link: check seat, slot and cable), "
+            "and run it again."
+        )
     if failed or slow or remedy:
         return
     resume = f"--ssd-resume={(_fleet(run) or run.folder).name}"
