@@ -87,6 +87,8 @@ class Counts:
     only_health: bool = False
     #: Drives whose health was not read.
     unread: int = 0
+    #: Loads of fio during which the kernel log could not be read.
+    unlogged: int = 0
 
     @property
     def promises(self) -> int:
@@ -146,6 +148,7 @@ def count(
     skipped: int = 0,
     worsened: int = 0,
     unread: int = 0,
+    unlogged: int = 0,
 ) -> Counts:
     """Return the counts of a run."""
     outcomes = [each.outcome for each in judged]
@@ -165,6 +168,7 @@ def count(
         skipped=skipped,
         worsened=worsened,
         unread=unread,
+        unlogged=unlogged,
         only_health=bool(decided) and all(evidence.claim.startswith(idle) for evidence in decided),
         errors=sum(len(each.tests) for each in errors),
         lost=sum(len(each.tests) for each in lost),
@@ -332,6 +336,11 @@ def _limits(counts: Counts, manifest: Manifest, coverage: Coverage) -> Iterator[
         )
     if counts.unread:
         yield f"The health of {counted(counts.unread, 'drive')} was not read and is not judged."
+    if counts.unlogged:
+        yield (
+            f"The kernel log could not be read in {counted(counts.unlogged, 'load')}: errors of drives and host that "
+            "it names were not seen."
+        )
     yield from (f"{_capital(str(each))} (not required)." for each in coverage.hollow if each not in coverage.missing)
     yield from (f"{_capital(str(each))} (not promised)." for each in coverage.unpromised)
     for each in manifest.remarks:

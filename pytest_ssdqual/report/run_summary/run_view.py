@@ -42,6 +42,7 @@ KINDS = (
     *coverage.KINDS,
     *time_budget.KINDS,
     LEFT_OUT,
+    "environment",
     *drive_history.BEFORE,
 )
 
@@ -81,7 +82,8 @@ class RunView:
         changed = tuple(story.contents(WorsenedDrive, WORSENED))
         worse = {each.drive for each in changed if each.defects}
         unread = sum(not drive.has_health for drive in story.manifest.drives)
-        counts = count(judged, errors, story.unreadable, sum(map(len, skips.values())), len(worse), unread)
+        unlogged = sum("host_faults" in str(each.facts.get("unknown")) for each in story.of("environment"))
+        counts = count(judged, errors, story.unreadable, sum(map(len, skips.values())), len(worse), unread, unlogged)
         verdict = stand(counts, story.manifest, coverage.coverage(story, judged))
         budget = BudgetUse.of(each for kind in time_budget.KINDS for each in story.of(kind))
         caches = write_caches.states(story)
