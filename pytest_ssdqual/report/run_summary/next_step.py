@@ -38,9 +38,13 @@ def next_steps(
     if deviating:
         text = f"Send {_placed(run, deviating)} back, or correct the table inspection of the spec if that is wrong."
         steps = [Step(text), *(steps if failed or slow else ())]
+    noted = []
+    if run.changed and not steps:
+        drives = [run.manifest.serials.get(each.drive) or each.drive for each in run.changed]
+        noted = [Step(f"Look at what was found about {_placed(run, drives)}, which the verdict does not count.")]
     if run.manifest.is_readable and not run.manifest.acceptance:
         steps.append(Step("Run it again with a protocol for acceptance:", f"--ssd-protocol={for_acceptance()}"))
-    return tuple(steps) or (_conclude(run),)
+    return (*noted, *(steps or [_conclude(run)]))
 
 
 @cache

@@ -199,6 +199,17 @@ def test_the_next_step_after_a_new_defect_is_about_health(write_run: WriteRun, c
     assert "health of the drives that got worse" in step
 
 
+@pytest.mark.parametrize(("acceptance", "then"), [(True, "ssdqual certificate"), (False, "--ssd-protocol=")])
+def test_findings_that_the_verdict_does_not_count_come_first(
+    write_run: WriteRun, claimed: Claimed, acceptance: bool, then: str
+) -> None:
+    worse = record("drive_worsened", drive="S2", name="ACME 1", findings=["343 time-outs"], defects=[])
+    folder = write_run(judged(claimed(value=1000)), worse, bays=BAYS, acceptance=acceptance)
+    look, last = first_screen(folder).steps
+    assert "S2" in look.text
+    assert last.command.startswith(then)
+
+
 def test_a_serial_number_that_is_no_pattern_is_in_no_command(write_run: WriteRun, claimed: Claimed) -> None:
     slow = replace(claimed(), cause=Cause(Culprit.DRIVE, "it is slow", ("S 2*",), confidence=0.9))
     bays = [{"machine": "dut", "drives": [{"serial": "S 2*"}, {"serial": "S3"}]}]
