@@ -8,9 +8,12 @@ from collections.abc import Iterable, Mapping
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.validity.attribution import Culprit
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.run_folder.reader import Record
 
 WORDS = {Finding.FAIL: "failed", Finding.INCONCLUSIVE: "inconclusive", Finding.BOUNDED: "bounded"}
 NO_CAUSE = (None, Culprit.UNKNOWN)
+#: Kind of the record of drives side by side that a step is without.
+LEFT_OUT = "drives_left_out"
 
 
 @frozen
@@ -85,3 +88,15 @@ def blamed(found: Iterable[CauseGroup]) -> dict[str, int]:
         for drive in group.drives if group.culprit is not None and group.culprit.is_drive else ():
             counts[drive] = counts.get(drive, 0) + len(group.broken)
     return counts
+
+
+def left_out(records: Iterable[Record], judged: Iterable[Evidence]) -> dict[str, str]:
+    """Return by serial number why drives that did not fail have no valid figure, which left promises inconclusive."""
+    undecided = " ".join(each.sentence for each in judged if each.outcome is Finding.INCONCLUSIVE)
+    return {
+        serial: f"drive {serial} was left out: {why}".replace(f": drive {serial} ", ": it ")
+        for record in records
+        if not record.facts.get("failed")
+        for serial, why in record.fact("drives", dict[str, str], {}).items()
+        if serial in undecided
+    }

@@ -27,6 +27,8 @@ INTERRUPTED, FAILED, NOTHING_JUDGED = 2, 1, 5
 #: Hollow promises that the sentence names; the remarks have all.
 MOST_NAMED = 3
 NOTHING = Coverage()
+#: Option that a remark of the manifest ends with if the sheet is another model's.
+FORCED = "--ssd-force-spec"
 NOT_FOR_ACCEPTANCE = ", not for acceptance"
 
 
@@ -85,6 +87,8 @@ class Counts:
     only_health: bool = False
     #: Drives whose health was not read.
     unread: int = 0
+    #: Loads of fio during which the kernel log could not be read.
+    unlogged: int = 0
 
     @property
     def promises(self) -> int:
@@ -144,6 +148,7 @@ def count(
     skipped: int = 0,
     worsened: int = 0,
     unread: int = 0,
+    unlogged: int = 0,
 ) -> Counts:
     """Return the counts of a run."""
     outcomes = [each.outcome for each in judged]
@@ -163,6 +168,7 @@ def count(
         skipped=skipped,
         worsened=worsened,
         unread=unread,
+        unlogged=unlogged,
         only_health=bool(decided) and all(evidence.claim.startswith(idle) for evidence in decided),
         errors=sum(len(each.tests) for each in errors),
         lost=sum(len(each.tests) for each in lost),
@@ -330,8 +336,16 @@ def _limits(counts: Counts, manifest: Manifest, coverage: Coverage) -> Iterator[
         )
     if counts.unread:
         yield f"The health of {counted(counts.unread, 'drive')} was not read and is not judged."
+    if counts.unlogged:
+        yield (
+            f"The kernel log could not be read in {counted(counts.unlogged, 'load')}: errors of drives and host that "
+            "it names were not seen."
+        )
     yield from (f"{_capital(str(each))} (not required)." for each in coverage.hollow if each not in coverage.missing)
     yield from (f"{_capital(str(each))} (not promised)." for each in coverage.unpromised)
+    for each in manifest.remarks:
+        if FORCED in each:
+            yield f"{_capital(each.partition(':')[0])} ({FORCED})."
     models = manifest.without_sheet
     if models or (manifest.spec and manifest.spec.name == DEFAULT):
         of = f" of {named(models, MOST_NAMED)}" if models else ""

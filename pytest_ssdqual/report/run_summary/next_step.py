@@ -29,9 +29,6 @@ class Step:
     text: str
     command: str = ""
 
-    def __str__(self) -> str:
-        return f"{self.text} {self.command}".rstrip()
-
 
 def next_steps(
     run: RunView, failed: Sequence[str], slow: Sequence[str], deviating: Sequence[str] = ()
@@ -41,9 +38,13 @@ def next_steps(
     if deviating:
         text = f"Send {_placed(run, deviating)} back, or correct the table inspection of the spec if that is wrong."
         steps = [Step(text), *(steps if failed or slow else ())]
+    noted = []
+    if run.changed and not steps:
+        drives = [run.manifest.serials.get(each.drive) or each.drive for each in run.changed]
+        noted = [Step(f"Look at what was found about {_placed(run, drives)}, which the verdict does not count.")]
     if run.manifest.is_readable and not run.manifest.acceptance:
         steps.append(Step("Run it again with a protocol for acceptance:", f"--ssd-protocol={for_acceptance()}"))
-    return tuple(steps) or (_conclude(run),)
+    return (*noted, *(steps or [_conclude(run)]))
 
 
 @cache
@@ -70,17 +71,28 @@ def _mend(run: RunView, failed: Sequence[str], slow: Sequence[str]) -> Iterator[
         yield Step(f"Judge {_placed(run, slow)} alone, then in another slot:", _alone(run, slow))
     if remedy := advice(run):
         yield Step(f"{remedy[0].upper()}{remedy[1:]}.{' Then run it again.' if run.verdict.acceptance else ''}")
+    if run.left_out:
+        yield Step(
+            f"Remove what left {_placed(run, tuple(run.left_out))} out (of a slow link: check seat, slot and cable), "
+            "and run it again."
+        )
     if failed or slow or remedy:
         return
+    resume = f"--ssd-resume={(_fleet(run) or run.folder).name}"
     if run.verdict.fitness is Fitness.NOT_FIT and not counts.failed:
         yield Step("Look at the health of the drives that got worse, below, and replace them.")
     elif run.verdict.fitness is Fitness.NOT_FIT:
         yield Step("Read the failed promises below, and measure them again: -k takes the names of their tests.")
     elif not run.manifest.ended or run.manifest.exit_status == INTERRUPTED:
-        yield Step("Resume the run with the same options and", f"--ssd-resume={(_fleet(run) or run.folder).name}")
+        yield Step("Resume the run with the same options and", resume)
+    elif run.budget and counts.errors and all("budget" in each.message for each in run.errors):
+        yield Step(
+            "Resume the run with the same options and a longer budget, which is for all of its sessions together:",
+            f"{resume} --ssd-budget=…",
+        )
     elif counts.errors:
         yield Step("Remove the cause of the first error below, and run these tests again.")
-    elif counts.inconclusive and run.verdict.acceptance:
+    elif counts.inconclusive and run.verdict.acceptance and not run.left_out:
         yield Step("Measure the inconclusive promises longer, in a protocol of your own; their sentences are below.")
     elif run.verdict.coverage.missing:
         yield Step(

@@ -136,7 +136,11 @@ def _causes(run: RunView) -> Iterator[Reason]:
             for each in run.causes
         ),
     ]
-    found = [*_deviating(run), *_of_drives(run, [each for each in run.changed if not each.defects])]
+    found = [
+        *_deviating(run),
+        *map(Reason, run.left_out.values()),
+        *_of_drives(run, [each for each in run.changed if not each.defects]),
+    ]
     if errors := [each for each in run.errors if not each.drives]:
         first = errors[0].message.strip().partition("\n")[0]
         tests = counted(sum(len(each.tests) for each in errors), "test")

@@ -14,7 +14,7 @@ from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.manifest import HealthRecord, Manifest, WorsenedDrive
 from pytest_ssdqual.report.run_folder.reader import DECISIVE, JUDGED, RESUMED, WORSENED, Judged, RunReader
 from pytest_ssdqual.report.run_summary import coverage, time_budget, write_caches
-from pytest_ssdqual.report.run_summary.causes import CauseGroup, groups
+from pytest_ssdqual.report.run_summary.causes import LEFT_OUT, CauseGroup, groups, left_out
 from pytest_ssdqual.report.run_summary.errors import (
     ERROR,
     FAILED,
@@ -41,6 +41,8 @@ KINDS = (
     "health",
     *coverage.KINDS,
     *time_budget.KINDS,
+    LEFT_OUT,
+    "environment",
     *drive_history.BEFORE,
 )
 
@@ -66,6 +68,8 @@ class RunView:
     history: str = ""
     #: Last health reading of each drive, by its identity.
     health: Mapping[str, HealthRecord] = field(default_factory=dict)
+    #: A sentence for each drive side by side without a valid figure, by serial number; see ``causes.left_out``.
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, folder: Path) -> RunView:
@@ -78,15 +82,17 @@ class RunView:
         changed = tuple(story.contents(WorsenedDrive, WORSENED))
         worse = {each.drive for each in changed if each.defects}
         unread = sum(not drive.has_health for drive in story.manifest.drives)
-        counts = count(judged, errors, story.unreadable, sum(map(len, skips.values())), len(worse), unread)
+        unlogged = sum("host_faults" in str(each.facts.get("unknown")) for each in story.of("environment"))
+        counts = count(judged, errors, story.unreadable, sum(map(len, skips.values())), len(worse), unread, unlogged)
         verdict = stand(counts, story.manifest, coverage.coverage(story, judged))
         budget = BudgetUse.of(each for kind in time_budget.KINDS for each in story.of(kind))
         caches = write_caches.states(story)
         history = drive_history.phrase(story)
         health = {reading.drive: reading for reading in story.contents(HealthRecord, "health")}
         return cls(
-            story.folder, story.manifest, verdict, judged, errors, skips, changed, budget, caches, history, health
-        )
+            story.folder, story.manifest, verdict, judged, errors, skips, changed, budget, caches, history, health,
+            left_out(story.of(LEFT_OUT), judged),
+        )  # fmt: skip
 
     @property
     def worsened(self) -> tuple[str, ...]:

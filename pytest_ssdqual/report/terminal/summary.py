@@ -237,7 +237,9 @@ def ending(run: RunView, width: int) -> Iterator[TextLine]:
         for consequence in reason.consequences:
             yield from paragraph(consequence, width, first=INDENT * 2, rest=INDENT * 3)
     for number, step in enumerate(first.steps):
-        yield from paragraph(f"{'then' if number else 'next step'}: {step}", width, first=INDENT, rest=INDENT * 2)
+        yield from paragraph(f"{'then' if number else 'next step'}: {step.text}", width, first=INDENT, rest=INDENT * 2)
+        if step.command:  # on a line of its own, to be copied
+            yield TextLine(f"{INDENT * 2}{step.command}")
     judged = "" if verdict.fitness is Fitness.FIT else f"judged: {verdict.coverage}"
     if opening != verdict.sentence:
         judged += f"; {verdict.sentence}"

@@ -104,7 +104,7 @@ def test_a_rehearsal_says_that_it_is_one(write_run: WriteRun, claimed: Claimed) 
         "## Passed for 1 of 1 test, 1 of 1 drive, not for acceptance: The one promise judged passed.\n\n"
         "Not for acceptance: "
     )
-    assert "\nNext step: Run it again with a protocol for acceptance: `--ssd-protocol=acceptance`\n" in text
+    assert "\n\n`--ssd-protocol=acceptance`\n" in text
     assert "or acceptance" not in markdown.text(write_run(judged(claimed(**KEPT))))
 
 

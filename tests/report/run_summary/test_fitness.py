@@ -138,3 +138,12 @@ def test_intervals_of_steady_rates_state_repeatability_once(claimed: Claimed) ->
 
     assert beside(Claim.STEADY_IOPS, Claim.THROUGHPUT) == throughput.repeatability()
     assert beside(Claim.P99_LATENCY) == ""
+
+
+def test_the_sheet_of_another_model_is_a_limit_of_the_verdict() -> None:
+    forced = manifest(
+        remarks=["the spec acme is not for these drives: S1 is none (--ssd-force-spec)", "something else"]
+    )
+    verdict = stand(Counts(passed=1), forced)
+    assert verdict.remarks == ("The spec acme is not for these drives (--ssd-force-spec).",)
+    assert verdict.fitness is Fitness.FIT

@@ -11,11 +11,13 @@ from support.builders.report_page import MANIFEST, Claimed, WriteRun, judged, re
 from pytest_ssdqual.qual.inspection.checks import Answer
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
+from pytest_ssdqual.report.ci import markdown
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
 from pytest_ssdqual.report.evidence.health import failed_in, of_drives, of_failures
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.run_summary.overview import Overview, Reason, arrays_judged, overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
+from pytest_ssdqual.report.terminal.summary import ending
 
 BAYS = [{"machine": "root@dut", "drives": [{"identity": each, "serial": each} for each in ("S1", "S2", "S3")]}]
 
@@ -170,6 +172,14 @@ def test_the_next_step_judges_a_failed_or_slow_drive_alone(write_run: WriteRun, 
     ]
 
 
+def test_a_command_has_a_line_of_its_own_at_any_width(write_run: WriteRun, claimed: Claimed) -> None:
+    slow = replace(claimed(), cause=Cause(Culprit.DRIVE, "it is slow", ("S2",), confidence=0.9))
+    folder = write_run(judged(slow), bays=BAYS)
+    command = "ssdqual run drive --devices='root@dut:/dev/disk/by-id/*S2'"
+    assert f"    {command}" in [line.text for line in ending(RunView.read(folder), 40)]
+    assert f"`{command}`" in markdown.text(folder).splitlines()
+
+
 def test_a_drive_blamed_more_than_the_others_keeps_its_mark(write_run: WriteRun, claimed: Claimed) -> None:
     bays = [{"machine": "root@dut", "drives": [{"identity": each, "serial": each} for each in ("S1", "S2")]}]
 
@@ -187,6 +197,17 @@ def test_the_next_step_after_a_new_defect_is_about_health(write_run: WriteRun, c
     worse = record("drive_worsened", drive="S1", name="ACME 1", findings=["x"], defects=["media errors: 0, now 3"])
     (step,) = steps(write_run(judged(kept), worse, bays=BAYS))
     assert "health of the drives that got worse" in step
+
+
+@pytest.mark.parametrize(("acceptance", "then"), [(True, "ssdqual certificate"), (False, "--ssd-protocol=")])
+def test_findings_that_the_verdict_does_not_count_come_first(
+    write_run: WriteRun, claimed: Claimed, acceptance: bool, then: str
+) -> None:
+    worse = record("drive_worsened", drive="S2", name="ACME 1", findings=["343 time-outs"], defects=[])
+    folder = write_run(judged(claimed(value=1000)), worse, bays=BAYS, acceptance=acceptance)
+    look, last = first_screen(folder).steps
+    assert "S2" in look.text
+    assert last.command.startswith(then)
 
 
 def test_a_serial_number_that_is_no_pattern_is_in_no_command(write_run: WriteRun, claimed: Claimed) -> None:
@@ -220,6 +241,38 @@ def test_the_next_step_decides_what_is_inconclusive(
 ) -> None:
     undecided = judged(replace(claimed(), outcome=Finding.INCONCLUSIVE))
     assert steps(write_run(undecided, manifest={**MANIFEST, **changed}))[0].startswith(beginning)
+
+
+def left_out(serial: str, why: str, failed: Sequence[str] = ()) -> dict[str, object]:
+    """One record of a drive that a measurement side by side is without."""
+    return record("drives_left_out", geometry="drivex3", of="measured", drives={serial: why}, failed=failed)
+
+
+def test_a_drive_that_was_left_out_is_a_cause_and_is_to_be_mended(write_run: WriteRun, claimed: Claimed) -> None:
+    undecided = replace(claimed(), outcome=Finding.INCONCLUSIVE, sentence="no figure of S2, S3")
+    records = [judged(undecided), left_out("S2", "drive S2 is connected by x2"), left_out("S3", "it died", ["S3"])]
+    found = first_screen(write_run(*records, bays=BAYS, exit_status=1))
+    assert found.causes == (Reason("drive S2 was left out: it is connected by x2"),)
+    (step,) = found.steps
+    assert "S2" in step.text
+    assert "S3" not in step.text
+
+
+def test_a_drive_that_a_later_session_judged_is_no_cause(write_run: WriteRun, claimed: Claimed) -> None:
+    kept = replace(claimed(value=1000), sentence="drive S2 is fast")
+    found = first_screen(write_run(left_out("S2", "drive S2 is connected by x2"), judged(kept), bays=BAYS))
+    assert found.causes == ()
+
+
+def test_what_only_a_budget_left_out_asks_for_a_longer_one(write_run: WriteRun) -> None:
+    left_out, broken = (
+        record("error", test=each, message=f"it was not measured: {each}") for each in ("the budget of 8 h ends", "x")
+    )
+    planned = record("budget", seconds=28_800, left_out=["x"])
+    (longer,) = first_screen(write_run(planned, left_out, exit_status=1)).steps
+    assert longer.command == "--ssd-resume=20260101T000000Z-1 --ssd-budget=…"
+    (mended,) = first_screen(write_run(planned, left_out, broken, exit_status=1)).steps
+    assert mended.command == ""
 
 
 def test_every_run_has_a_next_step(write_run: WriteRun, claimed: Claimed) -> None:

@@ -34,3 +34,10 @@ def test_a_run_with_a_damaged_record_is_not_green(write_run: WriteRun, claimed: 
 def test_each_finding_about_a_drive_is_a_sentence(write_run: WriteRun) -> None:
     worse = record("drive_worsened", drive="S1", name="ACME 1", findings=["2 media errors", "the test failed"])
     assert RunView.read(write_run(worse)).worsened == ("ACME 1: 2 media errors", "ACME 1: the test failed")
+
+
+def test_a_run_without_the_kernel_s_words_says_so_and_passes(write_run: WriteRun, claimed: Claimed) -> None:
+    kept, heard = judged(claimed(value=100_000)), record("environment", unknown=["cpu_throttled_percent"])
+    assert RunView.read(write_run(kept, heard)).verdict.remarks == ()
+    verdict = RunView.read(write_run(kept, heard, record("environment", unknown=["host_faults"]))).verdict
+    assert (verdict.fitness, verdict.counts.unlogged, len(verdict.remarks)) == (Fitness.FIT, 1, 1)
