@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, PlainValidator, PrivateAttr, model_validator
@@ -53,6 +54,18 @@ DEFAULT_CONDITIONS = {"randread": "t8xqd64", "randwrite": "t8xqd64", "read": "qd
 DEFAULT_LATENCY_CONDITIONS = "qd1"
 SHALLOW_CONDITIONS = "qd32"
 SHALLOW = frozenset({DriveClass.SATA, DriveClass.SAS})
+_TAILS = (
+    Claim.P99_LATENCY,
+    Claim.P99_9_LATENCY,
+    Claim.P99_99_LATENCY,
+    Claim.P99_999_LATENCY,
+    Claim.MAX_LATENCY,
+)
+#: Latencies of the same I/Os, of which none is below one before it.
+ASCENDING = (
+    (Claim.P50_LATENCY, Claim.P90_LATENCY, Claim.P95_LATENCY, *_TAILS),
+    (Claim.MEAN_LATENCY, *_TAILS),
+)
 
 
 def _quantity(unit: Unit) -> Callable[[object], float]:
@@ -300,17 +313,22 @@ def find(figures: Iterable[DataSheetValue], claim: Claim, geometry: Geometry, wo
     return next((each for each in found if each is not None), None)
 
 
-def repeated(figures: Iterable[DataSheetValue]) -> list[str]:
-    """One error for each quantity that is published twice, with its place in the file."""
-    first: dict[tuple[Geometry, str, Claim], int] = {}
+def contradictions(figures: Iterable[DataSheetValue]) -> list[str]:
+    """One error for each quantity that is published twice, and for each latency below one that it cannot be below."""
+    known: dict[tuple[Geometry, str], dict[Claim, tuple[float, int]]] = {}
     errors = []
     for index, figure in enumerate(figures):
-        for place in figure.places():
-            array, workload, claim = place
-            if first.setdefault(place, index) != index:
-                earlier = f"figure[{first[place]}]"
-                errors.append(f"figure[{index}]: {earlier} already has the {claim.label} of {array} {workload}")
-    return errors
+        for array, workload, claim in figure.places():
+            stated = known.setdefault((array, workload), {})
+            _, first = stated.setdefault(claim, (figure.quantities[claim], index))
+            if first != index:
+                errors.append(f"figure[{index}]: figure[{first}] already has the {claim.label} of {array} {workload}")
+    for (array, workload), stated in known.items():
+        for lower, upper in (pair for order in ASCENDING for pair in pairwise(filter(stated.get, order))):
+            value, index = stated[upper]
+            if value < stated[lower][0]:
+                errors.append(f"figure[{index}]: the {upper.label} of {array} {workload} is below its {lower.label}")
+    return list(dict.fromkeys(errors))
 
 
 @lru_cache(maxsize=4096)  # a workload checks itself, and a plan of all suites asks for each of them a hundred times
@@ -399,7 +417,7 @@ def anchors(figures: Sequence[DataSheetValue], kinds: Iterable[str], bs: str) ->
 
 
 def _anchor(figures: Sequence[DataSheetValue], kind: str, size: float) -> Anchor | None:
-    published = [anchor for anchor in _of_one_drive(figures) if anchor.workload.rw == kind]
+    published = [anchor for anchor in of_one_drive(figures) if anchor.workload.rw == kind]
     if not published:
         return None
     distances = {anchor: abs(math.log(anchor.workload.block_bytes / size)) for anchor in published}
@@ -409,7 +427,7 @@ def _anchor(figures: Sequence[DataSheetValue], kind: str, size: float) -> Anchor
     )
 
 
-def _of_one_drive(figures: Sequence[DataSheetValue]) -> Iterator[Anchor]:
+def of_one_drive(figures: Sequence[DataSheetValue]) -> Iterator[Anchor]:
     """Yield the published rates of one drive under uniform random I/O of one size."""
     for figure in figures:
         for array, name, claim in figure.places():
