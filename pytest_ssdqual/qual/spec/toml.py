@@ -204,9 +204,10 @@ def parse_bound(text: str, unit: Unit) -> float:
 
 
 def read_bound(given: object, unit: Unit) -> float:
-    """``parse_bound`` of text; a ratio or a count may also be a bare number."""
-    if unit in (Unit.RATIO, Unit.COUNT) and isinstance(given, int | float) and not isinstance(given, bool):
-        given = str(given)
+    """``parse_bound`` of text; a ratio or a count may also be a bare number, IOPS a whole one."""
+    numbers = {Unit.IOPS: int, Unit.RATIO: int | float, Unit.COUNT: int | float}
+    if isinstance(given, numbers.get(unit, ())) and not isinstance(given, bool):
+        given = f"{given} IOPS" if unit is Unit.IOPS else str(given)
     return quoted(lambda text: parse_bound(text, unit))(given)
 
 
