@@ -227,9 +227,7 @@ class DataSheetValue(Strict):
         depths = self.queue_depths if self.conditions is None else self.conditions
         short = (self.rw, self.bs, depths)
         if self.workload is None and None in short:
-            raise ValueError(
-                "needs either workload, or rw, bs and queue_depths, or unpublished conditions"
-            )
+            raise ValueError("needs either workload, or rw, bs and queue_depths, or unpublished conditions")
         if self.workload is not None and short != (None, None, None):
             raise ValueError("has rw, bs or queue_depths besides workload, which says all of that")
         if self.array is not None and self.workload is None:
