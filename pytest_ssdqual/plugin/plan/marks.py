@@ -157,7 +157,7 @@ def family(asked: Widths | ArrayRequest, drives: int) -> ArrayFamily | Impossibl
     """Return the widths of one request; drives side by side have widths only if the mark names them."""
     name = str(asked)
     if isinstance(asked, ArrayRequest):
-        if asked.width is not None and asked.level is not RaidLevel.DRIVE:
+        if asked.width is not None:
             array = _one(asked, drives)
             return array if isinstance(array, ImpossibleArray) else ImpossibleArray(name, _ONE_WIDTH)
         asked = Widths(asked.level, None, asked.missing, tunings=(asked.tuning,))

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, PlainValidator, PrivateAttr, model_validator
@@ -54,17 +54,19 @@ DEFAULT_CONDITIONS = {"randread": "t8xqd64", "randwrite": "t8xqd64", "read": "qd
 DEFAULT_LATENCY_CONDITIONS = "qd1"
 SHALLOW_CONDITIONS = "qd32"
 SHALLOW = frozenset({DriveClass.SATA, DriveClass.SAS})
-_TAILS = (
-    Claim.P99_LATENCY,
-    Claim.P99_9_LATENCY,
-    Claim.P99_99_LATENCY,
-    Claim.P99_999_LATENCY,
-    Claim.MAX_LATENCY,
-)
 #: Latencies of the same I/Os, of which none is below one before it.
 ASCENDING = (
-    (Claim.P50_LATENCY, Claim.P90_LATENCY, Claim.P95_LATENCY, *_TAILS),
-    (Claim.MEAN_LATENCY, *_TAILS),
+    (
+        Claim.P50_LATENCY,
+        Claim.P90_LATENCY,
+        Claim.P95_LATENCY,
+        Claim.P99_LATENCY,
+        Claim.P99_9_LATENCY,
+        Claim.P99_99_LATENCY,
+        Claim.P99_999_LATENCY,
+        Claim.MAX_LATENCY,
+    ),
+    (Claim.MEAN_LATENCY, Claim.P99_LATENCY),
 )
 
 
@@ -110,7 +112,7 @@ def _each_of(*keys: str) -> list[JsonValue]:
 
 
 _ONE_OR_MORE = str | Annotated[list[str], Field(min_length=1)]
-_IOPS_TEXT = Annotated[int, Field(gt=0)] | text_like(rf"{NUMBER}[iI][oO][pP][sS]\s*$", "75,000 IOPS")
+_IOPS_TEXT = Annotated[float, Field(gt=0)] | text_like(rf"{NUMBER}[iI][oO][pP][sS]\s*$", "75,000 IOPS")
 _RATIO_TEXT = Annotated[float, Field(gt=0)] | text_like(rf"{NUMBER}[xX×]?\s*$", "1.5")
 _Texts = tuple[str, ...] | None
 _Sizes = Annotated[
@@ -322,11 +324,11 @@ def contradictions(figures: Iterable[DataSheetValue]) -> list[str]:
             if first != index:
                 errors.append(f"figure[{index}]: figure[{first}] already has the {claim.label} of {array} {workload}")
     for (array, workload), stated in known.items():
-        for lower, upper in (pair for order in ASCENDING for pair in pairwise(filter(stated.get, order))):
+        for lower, upper in chain.from_iterable(pairwise(filter(stated.get, order)) for order in ASCENDING):
             value, index = stated[upper]
             if value < stated[lower][0]:
                 errors.append(f"figure[{index}]: the {upper.label} of {array} {workload} is below its {lower.label}")
-    return list(dict.fromkeys(errors))
+    return errors
 
 
 @lru_cache(maxsize=4096)  # a workload checks itself, and a plan of all suites asks for each of them a hundred times

@@ -337,7 +337,7 @@ class Spec:
         )
 
     def doubts(self) -> Iterator[str]:
-        """Yield published random I/O of one drive that is below the floor of its class, a sentence each.
+        """Yield published 4k random I/O of one drive that is below the floor of its class, a sentence each.
 
         For an unknown class it is the floor of SATA drives.
         """
@@ -346,8 +346,7 @@ class Spec:
             workload = rate.workload
             usual = Workload(workload.rw, "4k", 8 if workload.depth_per_member(1) >= 8 else 1)
             floor = floors.limit(Claim.STEADY_IOPS, ONE_DRIVE, usual)
-            blocks = max(1, workload.block_bytes / usual.block_bytes)
-            if floor and rate.published.value * blocks < floor.bound:
+            if floor and workload.bs == usual.bs and rate.published.value < floor.bound:
                 yield f"{workload}: {rate.published} published, but any drive of the class does {floor} of {usual}"
 
     @property
