@@ -512,7 +512,7 @@ def trace(given: argparse.Namespace) -> None:
     from pytest_ssdqual.qual.workload.trace import Trace
 
     try:
-        with given.file.open(encoding="utf-8-sig") as file:
+        with given.file.open(encoding="utf-8-sig", errors="replace") as file:
             trace = Trace.read(given.file.name, file)
     except ValueError as error:
         raise Refused(f"{given.file}: {error}") from error

@@ -101,6 +101,12 @@ def test_a_wrong_argument_is_a_sentence_and_pytests_status(argv: list[str], said
     assert "\x1b" not in printed.err
 
 
+def test_a_trace_that_is_no_text_has_no_known_format(tmp_path: Path, capsys: Out) -> None:
+    recorded = tmp_path / "blktrace.0"
+    recorded.write_bytes(bytes(range(256)))
+    assert "known format" in refused(capsys, "trace", str(recorded))
+
+
 def test_a_run_is_not_compared_with_itself_or_its_copy(runs: Path, capsys: Out) -> None:
     name = "20260301T120000Z-aaaa"
     assert refused(capsys, "compare", "20260301", name).split(" is the same ")[0] == name

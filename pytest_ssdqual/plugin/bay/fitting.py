@@ -38,7 +38,8 @@ def require(run: Qualification) -> tuple[str, ...]:
         refused.append(f"{_sentence(run.spec, of_spec)}; name another with --ssd-spec, or add --ssd-force-spec")
     if of_drives and not (settings.mixed or run.spec.inspection.mixed):
         refused.append(
-            f"the drives are not alike: {named(of_drives, MOST_NAMED, '; ')}; if that is meant, add --ssd-mixed"
+            f"the drives are not alike: {named(of_drives, MOST_NAMED, '; ')}; if that is meant, add --ssd-mixed, or, "
+            "which the inspection accepts, too, mixed = true to the table inspection of the spec"
         )
     if refused:
         raise pytest.UsageError("\n".join(refused))

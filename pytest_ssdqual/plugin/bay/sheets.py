@@ -79,9 +79,9 @@ def require(run: Qualification, tests: Mapping[pytest.Item, Claim | None], of: i
 
 
 def remarks(run: Qualification) -> tuple[str, ...]:
-    """Return the remark that no figure of a sheet is judged; none if all drives have sheets."""
+    """Return what is doubtful in the sheets, or the remark that no figure of a sheet is judged."""
     if not (models := run.without_sheet):
-        return ()
+        return tuple(f"{sheet.key}: {doubt}" for sheet in run.spec.different for doubt in sheet.doubts())
     why = "--ssd-spec=default" if run.settings.specs else "none is known"
     near = alike(run.bay.drives, models)
     return (f"no figure of a data sheet is judged for {named(models, MOST_NAMED)}: {why}{near}",)

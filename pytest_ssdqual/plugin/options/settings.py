@@ -323,7 +323,10 @@ def _trace(text: str | None) -> Trace | None:
 
     if not text:
         return None
-    with usage_error(OSError, ValueError, of=f"--ssd-trace={text}"), Path(text).open(encoding="utf-8-sig") as file:
+    with (
+        usage_error(OSError, ValueError, of=f"--ssd-trace={text}"),
+        Path(text).open(encoding="utf-8-sig", errors="replace") as file,
+    ):
         return Trace.read(text, file)
 
 

@@ -125,6 +125,10 @@ def parse_list(text: str) -> tuple[ArrayRequest, ...]:
     return found
 
 
+#: Reason of a test that compares widths.
+_ONE_WIDTH = "one width is none to compare"
+
+
 def geometries(
     asked: Widths | ArrayRequest, drives: int, *, rebuilding: bool = False
 ) -> list[Geometry | ImpossibleArray]:
@@ -153,6 +157,9 @@ def family(asked: Widths | ArrayRequest, drives: int) -> ArrayFamily | Impossibl
     """Return the widths of one request; drives side by side have widths only if the mark names them."""
     name = str(asked)
     if isinstance(asked, ArrayRequest):
+        if asked.width is not None:
+            array = _one(asked, drives)
+            return array if isinstance(array, ImpossibleArray) else ImpossibleArray(name, _ONE_WIDTH)
         asked = Widths(asked.level, None, asked.missing, tunings=(asked.tuning,))
     if asked.level is RaidLevel.DRIVE and asked.widths is None:
         return ImpossibleArray(name, "drives side by side have no widths to compare")
@@ -160,7 +167,7 @@ def family(asked: Widths | ArrayRequest, drives: int) -> ArrayFamily | Impossibl
     if built and len(asked.tunings) > 1:
         return ArrayFamily(name, tuple(replace(built[-1], tuning=tuning) for tuning in asked.tunings))
     if asked.most == 1:
-        return ImpossibleArray(name, "one width is none to compare: raise most of the mark ssd_array")
+        return ImpossibleArray(name, f"{_ONE_WIDTH}: raise most of the mark ssd_array")
     if len(built) > 1:
         return ArrayFamily(name, built if asked.most is None else tuple(_spread(sorted(built), asked.most)))
     facts = FACTS[asked.level]

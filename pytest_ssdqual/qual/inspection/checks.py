@@ -203,7 +203,7 @@ def _as_udev_spells(serial: str) -> str:
 def _alike(drive: InspectionRecord, limits: InspectionTable, drives: Sequence[InspectionRecord]) -> CheckedDrive:
     if limits.mixed or len(drives) < 2:
         return _unlimited("may differ from the others" if limits.mixed else "is the only drive")
-    differences = []
+    differences, values = [], []
     for what, of in ALIKE.items():
         known = Counter(value for each in drives if (value := of(each)) is not None)
         # The most frequent value is the usual one; the first drive decides between equally frequent ones.
@@ -211,11 +211,12 @@ def _alike(drive: InspectionRecord, limits: InspectionTable, drives: Sequence[In
         own = of(drive)
         if own is not None and own != usual:
             differences.append(f"has the {what} {own}, {count} of {len(drives)} drives have {usual}")
+            values.append(f"{what} {own}")
     missing = [what for what in ("model", "firmware", "capacity in bytes") if ALIKE[what](drive) is None]
     if missing and not differences:
         return _unknown(f"its {' and '.join(missing)}")
     words = ", ".join(differences) or "is like the others"
-    return _result(not differences, words, "no" if differences else "yes", "yes")
+    return _result(not differences, words, f"no: {', '.join(values)}" if values else "yes", "yes")
 
 
 def _spare(drive: InspectionRecord, limits: InspectionTable) -> CheckedDrive:

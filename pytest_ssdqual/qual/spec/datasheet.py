@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
+from itertools import chain, pairwise
 from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, PlainValidator, PrivateAttr, model_validator
@@ -53,12 +54,24 @@ DEFAULT_CONDITIONS = {"randread": "t8xqd64", "randwrite": "t8xqd64", "read": "qd
 DEFAULT_LATENCY_CONDITIONS = "qd1"
 SHALLOW_CONDITIONS = "qd32"
 SHALLOW = frozenset({DriveClass.SATA, DriveClass.SAS})
+#: Latencies of the same I/Os, of which none is below one before it.
+ASCENDING = (
+    (
+        Claim.P50_LATENCY,
+        Claim.P90_LATENCY,
+        Claim.P95_LATENCY,
+        Claim.P99_LATENCY,
+        Claim.P99_9_LATENCY,
+        Claim.P99_99_LATENCY,
+        Claim.P99_999_LATENCY,
+        Claim.MAX_LATENCY,
+    ),
+    (Claim.MEAN_LATENCY, Claim.P99_LATENCY),
+)
 
 
 def _quantity(unit: Unit) -> Callable[[object], float]:
     def read(given: object) -> float:
-        if unit is Unit.IOPS and isinstance(given, int) and not isinstance(given, bool):
-            given = f"{given} IOPS"
         return require_meant(given, read_bound(given, unit), unit)
 
     return read
@@ -99,7 +112,7 @@ def _each_of(*keys: str) -> list[JsonValue]:
 
 
 _ONE_OR_MORE = str | Annotated[list[str], Field(min_length=1)]
-_IOPS_TEXT = Annotated[int, Field(gt=0)] | text_like(rf"{NUMBER}[iI][oO][pP][sS]\s*$", "75,000 IOPS")
+_IOPS_TEXT = Annotated[float, Field(gt=0)] | text_like(rf"{NUMBER}[iI][oO][pP][sS]\s*$", "75,000 IOPS")
 _RATIO_TEXT = Annotated[float, Field(gt=0)] | text_like(rf"{NUMBER}[xX×]?\s*$", "1.5")
 _Texts = tuple[str, ...] | None
 _Sizes = Annotated[
@@ -216,7 +229,7 @@ class DataSheetValue(Strict):
         depths = self.queue_depths if self.conditions is None else self.conditions
         short = (self.rw, self.bs, depths)
         if self.workload is None and None in short:
-            raise ValueError("needs either workload, or rw, bs and queue_depths")
+            raise ValueError("needs either workload, or rw, bs and queue_depths, or unpublished conditions")
         if self.workload is not None and short != (None, None, None):
             raise ValueError("has rw, bs or queue_depths besides workload, which says all of that")
         if self.array is not None and self.workload is None:
@@ -300,16 +313,21 @@ def find(figures: Iterable[DataSheetValue], claim: Claim, geometry: Geometry, wo
     return next((each for each in found if each is not None), None)
 
 
-def repeated(figures: Iterable[DataSheetValue]) -> list[str]:
-    """One error for each quantity that is published twice, with its place in the file."""
-    first: dict[tuple[Geometry, str, Claim], int] = {}
+def contradictions(figures: Iterable[DataSheetValue]) -> list[str]:
+    """One error for each quantity that is published twice, and for each latency below one that it cannot be below."""
+    known: dict[tuple[Geometry, str], dict[Claim, tuple[float, int]]] = {}
     errors = []
     for index, figure in enumerate(figures):
-        for place in figure.places():
-            array, workload, claim = place
-            if first.setdefault(place, index) != index:
-                earlier = f"figure[{first[place]}]"
-                errors.append(f"figure[{index}]: {earlier} already has the {claim.label} of {array} {workload}")
+        for array, workload, claim in figure.places():
+            stated = known.setdefault((array, workload), {})
+            _, first = stated.setdefault(claim, (figure.quantities[claim], index))
+            if first != index:
+                errors.append(f"figure[{index}]: figure[{first}] already has the {claim.label} of {array} {workload}")
+    for (array, workload), stated in known.items():
+        for lower, upper in chain.from_iterable(pairwise(filter(stated.get, order)) for order in ASCENDING):
+            value, index = stated[upper]
+            if value < stated[lower][0]:
+                errors.append(f"figure[{index}]: the {upper.label} of {array} {workload} is below its {lower.label}")
     return errors
 
 
@@ -399,7 +417,7 @@ def anchors(figures: Sequence[DataSheetValue], kinds: Iterable[str], bs: str) ->
 
 
 def _anchor(figures: Sequence[DataSheetValue], kind: str, size: float) -> Anchor | None:
-    published = [anchor for anchor in _of_one_drive(figures) if anchor.workload.rw == kind]
+    published = [anchor for anchor in of_one_drive(figures) if anchor.workload.rw == kind]
     if not published:
         return None
     distances = {anchor: abs(math.log(anchor.workload.block_bytes / size)) for anchor in published}
@@ -409,7 +427,7 @@ def _anchor(figures: Sequence[DataSheetValue], kind: str, size: float) -> Anchor
     )
 
 
-def _of_one_drive(figures: Sequence[DataSheetValue]) -> Iterator[Anchor]:
+def of_one_drive(figures: Sequence[DataSheetValue]) -> Iterator[Anchor]:
     """Yield the published rates of one drive under uniform random I/O of one size."""
     for figure in figures:
         for array, name, claim in figure.places():

@@ -103,6 +103,8 @@ def _not_a_fraction(percent: float) -> float:
 
 
 _LeastPercent = Annotated[Percent, AfterValidator(_not_a_fraction)]
+#: No drive does more than twice what its maker publishes: 950 was meant as 95.0.
+_LeastOfSpec = Annotated[float, Field(gt=0, le=200), AfterValidator(_not_a_fraction)]
 
 _Classes = Annotated[
     Annotated[list[Annotated[DriveClass, Field(strict=False)]], Field(min_length=1)] | None,
@@ -185,7 +187,7 @@ class Promise:
     """Lower limit in the unit of the claim"""
     at_most: Annotated[float | None, Field(examples=["1.4 ms", 7, "10 %", "2 h"])] = None
     """Upper limit in the unit of the claim"""
-    min_percent_of_spec: _LeastPercent | None = None
+    min_percent_of_spec: _LeastOfSpec | None = None
     """Lower limit in per cent of what the figures give for the array"""
     max_percent_of_spec: Percent | None = None
     """Upper limit in per cent of the published figure"""

@@ -8,7 +8,7 @@ into `Product`, `DataSheetValue` and `Promise`, of which a `Spec` is made.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -336,6 +336,19 @@ class Spec:
             for each in found
         )
 
+    def doubts(self) -> Iterator[str]:
+        """Yield published 4k random I/O of one drive that is below the floor of its class, a sentence each.
+
+        For an unknown class it is the floor of SATA drives.
+        """
+        floors = replace(default(), drive_class=self.drive_class or DriveClass.SATA)
+        for rate in datasheet.of_one_drive(self.figures):
+            workload = rate.workload
+            usual = Workload(workload.rw, "4k", 8 if workload.depth_per_member(1) >= 8 else 1)
+            floor = floors.limit(Claim.STEADY_IOPS, ONE_DRIVE, usual)
+            if floor and workload.bs == usual.bs and rate.published.value < floor.bound:
+                yield f"{workload}: {rate.published} published, but any drive of the class does {floor} of {usual}"
+
     @property
     def own_claims(self) -> frozenset[Claim]:
         """The claims that this spec itself promises; none of the promises for any drive."""
@@ -441,7 +454,7 @@ def find_by_model(model: str) -> Spec | None:
 def _spec(name: str, content: SpecDocument) -> Spec:
     product = content.product
     figures = tuple(figure.on(product.drive_class) for figure in content.figure)
-    if errors := datasheet.repeated(figures):
+    if errors := datasheet.contradictions(figures):
         raise toml.DocumentError(name, errors)
     return Spec(
         key=name.removesuffix(".toml"),

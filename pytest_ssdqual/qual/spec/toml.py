@@ -203,10 +203,14 @@ def parse_bound(text: str, unit: Unit) -> float:
     return float(number)
 
 
+#: What a bare number stands before, by unit.
+BARE = {Unit.IOPS: " IOPS", Unit.RATIO: "", Unit.COUNT: ""}
+
+
 def read_bound(given: object, unit: Unit) -> float:
-    """``parse_bound`` of text; a ratio or a count may also be a bare number."""
-    if unit in (Unit.RATIO, Unit.COUNT) and isinstance(given, int | float) and not isinstance(given, bool):
-        given = str(given)
+    """``parse_bound`` of text; IOPS, a ratio or a count may also be a bare number."""
+    if unit in BARE and isinstance(given, int | float) and not isinstance(given, bool):
+        given = f"{given}{BARE[unit]}"
     return quoted(lambda text: parse_bound(text, unit))(given)
 
 

@@ -289,9 +289,10 @@ def md_is_the_bound(found: Shortfall) -> Cause | None:
 def _at_the_drives(found: Shortfall) -> Cause | None:
     """The drives have as many I/Os outstanding as if they were the bottleneck, and do less than their curves say."""
     share = found.depth_share
-    if share is None or share < ABOVE or found.efficiency is None or as_by_curves(found):
+    if share is None or share < ABOVE or found.delivered is None or as_by_curves(found):
         return None
-    return _of_members(found)
+    # That they could do what is needed, by their curves, is no evidence against them.
+    return _of_members(found, f"the I/Os wait at them, and they do {found.delivered:.0%} of their own curves")
 
 
 def as_by_curves(found: Shortfall) -> bool:
@@ -323,8 +324,8 @@ def _unexplained(found: Shortfall) -> Cause:
     return cause(Culprit.UNEXPLAINED, f"{found.geometry} did {done} of the {of} that its drives can do")
 
 
-def _of_members(found: Shortfall) -> Cause:
-    """Name the path or the drives because of which the members cannot do more."""
+def _of_members(found: Shortfall, what: str = "") -> Cause:
+    """Name the path or the drives because of which the members cannot do more; ``what`` is said of all of them."""
     if found.predicted and (shared := path(found, partial(_suffice_alone, found))):
         return shared
     known = [(each.speed, each) for each in found.members if each.speed is not None]
@@ -337,7 +338,7 @@ def _of_members(found: Shortfall) -> Cause:
         evidence = f"{whose} {shares} of the median drive's IOPS at this load"
         return drives(evidence, [each.drive for _, each in named])
     predicted = format_value(found.predicted.value, Unit.IOPS) if found.predicted else "less"
-    what = f"{found.geometry} of these drives can do {predicted}, by their own curves"
+    what = what or f"{found.geometry} of these drives can do {predicted}, by their own curves"
     return Cause(Culprit.DRIVES, what, tuple(each.drive for _, each in slow))
 
 

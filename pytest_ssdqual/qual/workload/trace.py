@@ -20,6 +20,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from pytest_ssdqual.qual.frozen import frozen
+from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.qual.workload.workload import Replay, Workload
 
@@ -116,9 +117,9 @@ class Trace:
         yield f"{self.name}: {count:,} I/Os in {self.span_s:,.3f} s, {reads:.1%} reads"
         yield f"rate: {count / max(1.0, self.span_s):,.1f} I/Os per second, at most {busiest:,} in one second"
         yield f"sizes: {len(sizes)}, the most frequent are {usual}"
-        yield f"footprint: {format_capacity(len(mib) << 20)} in {len(mib):,} MiB, the last is {max(mib):,}"
+        yield f"footprint: {len(mib):,} MiB have I/Os, the last of them ends at {max(mib) + 1:,} MiB"
         for reason, (first, count) in self.refused.items():
-            yield f"left out: {count:,} lines, the first is line {first:,}: {reason}"
+            yield f"left out: {counted(count, 'line')}, the first is line {first:,}: {reason}"
 
     def workload(self, scale_percent: int) -> Workload:
         """Return the replay at ``scale_percent`` of its rate; ``ValueError`` if fio cannot hold that by itself."""

@@ -26,6 +26,7 @@ def lines(spec: Spec) -> Iterator[TextLine]:
         ("health: what may get worse during a run, of each drive; every suite judges it", spec.health.changed()),
         ("suites that judge by them", _suites(spec)),
         ("missing", missing(spec)),
+        ("doubtful", spec.doubts()),
     ):
         rows = tuple(found)
         yield TextLine("")

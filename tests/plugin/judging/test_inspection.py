@@ -84,6 +84,13 @@ def test_a_sheet_of_other_drives_is_refused_unless_it_is_forced(inner: Inner) ->
     assert "is not for these drives" in result.stdout.str()
 
 
+def test_unlike_drives_are_refused_with_both_consents(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_MODEL", "ACME 9|ACME 3")
+    inner.pytester.makepyfile(test_nothing="def test_nothing(_ssd_campaign):\n    pass")
+    sentence = inner.refused(DEVICES, "--ssd-spec=default", "--ssd-protocol=quick")
+    assert all(word in sentence for word in ("ACME 9", "ACME 3", "--ssd-mixed", "mixed = true"))
+
+
 def _page(inner: Inner) -> str:
     """The page of the run."""
     artefacts.make_page(inner.folder(), run_page.write)

@@ -114,6 +114,16 @@ def test_families() -> None:
     )
 
 
+def test_a_request_of_one_width_has_no_others_to_compare() -> None:
+    alone = family(ArrayRequest.parse("raid5x4"), 8)
+    assert isinstance(alone, ImpossibleArray)
+    assert alone.name == "raid5x4"
+    assert [family(ArrayRequest.parse("raid5x99"), 8)] == geometries(ArrayRequest.parse("raid5x99"), 8)
+    every = family(ArrayRequest.parse("raid5"), 5)
+    assert not isinstance(every, ImpossibleArray)
+    assert list(map(str, every.geometries)) == ["raid5x3", "raid5x4", "raid5x5"]
+
+
 @given(st.sampled_from([each for each in RaidLevel if each is not RaidLevel.DRIVE]), counts)
 def test_ends_are_the_narrowest_and_the_widest_array(level: RaidLevel, drives: int) -> None:
     every, ends = (geometries(Widths(level, most=most), drives) for most in (None, 2))

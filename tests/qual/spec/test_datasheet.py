@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builders.sheet import PRODUCT, figure, load, promise
+from support.builders.sheet import PRODUCT, errors, figure, load, promise
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Published
@@ -22,6 +22,53 @@ _RANDOM = ("randread", "randwrite")
 def value(spec: Spec, claim: str, array: str, workload: Workload) -> float | None:
     found = spec.published(Claim(claim), Geometry.parse(array), workload)
     return found.value if found else None
+
+
+def latencies(**given: str) -> str:
+    return figure(rw="randread", bs="4k", queue_depths=[1], **given)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"p50_latency": "90 us"}, {"p99_latency": "80 us"}),
+        ({"mean_latency": "90 us"}, {"p99_latency": "80 us"}),
+        ({"p99_latency": "1 ms"}, {"max_latency": "0.9 ms"}),
+    ],
+)
+def test_latencies_that_contradict_each_other_are_refused(
+    tmp_path: Path, first: dict[str, str], second: dict[str, str]
+) -> None:
+    for index, text in enumerate((latencies(**first, **second), latencies(**first) + latencies(**second))):
+        (error,) = errors(tmp_path, PRODUCT + text)
+        assert error.startswith(f"figure[{index}]")
+    elsewhere = figure(rw="randread", bs="4k", queue_depths=[2], **second)
+    assert load(tmp_path, PRODUCT + latencies(**first) + elsewhere)
+
+
+def test_a_mean_may_be_above_low_percentiles(tmp_path: Path) -> None:
+    assert load(tmp_path, PRODUCT + latencies(p50_latency="1 ms", p90_latency="2 ms", mean_latency="3 ms"))
+
+
+@pytest.mark.parametrize(
+    ("drive_class", "bs", "depth", "iops", "is_doubtful"),
+    [
+        ("nvme_gen4", "4k", 32, 75, True),
+        ("nvme_gen4", "4k", 1, 5_000, False),
+        ("nvme_gen4", "4k", 8, 29_000, True),
+        ("nvme_gen4", "16k", 8, 29_000, False),
+        ("nvme_gen4", "512", 8, 29_000, False),
+        ("nvme", "4k", 8, 29_000, False),
+        ("", "4k", 8, 75, True),
+        ("emulated", "4k", 8, 75, False),
+    ],
+)
+def test_figures_below_the_floor_of_the_class_are_doubtful(
+    tmp_path: Path, drive_class: str, bs: str, depth: int, iops: int, *, is_doubtful: bool
+) -> None:
+    product = PRODUCT + (f'class = "{drive_class}"\n' if drive_class else "")
+    acme = load(tmp_path, product + figure(rw="randread", bs=bs, queue_depths=[depth], iops=iops))
+    assert bool(list(acme.doubts())) == is_doubtful
 
 
 def test_figure_of_one_drive_holds_for_its_sizes_and_depths(tmp_path: Path) -> None:

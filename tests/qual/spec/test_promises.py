@@ -71,6 +71,11 @@ def test_published_figure_of_an_array_comes_before_the_law(tmp_path: Path) -> No
     ]
 
 
+def test_iops_may_be_a_bare_number(tmp_path: Path) -> None:
+    acme = load(tmp_path, PRODUCT + promise(claim="steady_iops", at_least=75_000))
+    assert acme.promises[0].at_least == 75_000
+
+
 def test_unpublished_figure_gives_way_to_the_next_promise(tmp_path: Path) -> None:
     spec = load(
         tmp_path,

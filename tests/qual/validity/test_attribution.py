@@ -105,6 +105,17 @@ def test_members_that_do_as_their_curves_are_not_accused() -> None:
     assert not attribute(shortfall(900, 1_000, needed=950, members=nearly)).culprit.is_drive
 
 
+def test_drives_that_can_do_it_are_accused_by_what_they_deliver_only() -> None:
+    """The curves promise enough, and the I/Os wait at the drives."""
+    slower = members(**{name: {"delivered": 0.8} for name in "ABCD"})
+    found = attribute(shortfall(800, 1_010, members=slower))
+    assert (found.culprit, found.drives) == (Culprit.DRIVES, ())
+    assert "80%" in found.evidence
+    assert "1,010" not in found.evidence
+    unknown = members(**{name: {"delivered": None} for name in "ABCD"})
+    assert attribute(shortfall(800, 1_010, members=unknown)).culprit is Culprit.UNEXPLAINED
+
+
 def test_drives_on_several_nodes_are_part_of_the_advice() -> None:
     host = HostEvidence(cpu_busy=0.95, numa_nodes=(0, 1))
     assert "nodes 0, 1" in attribute(shortfall(600, 1_200, members=IDLE, host=host)).advice

@@ -108,6 +108,12 @@ def test_line_that_no_drive_could_do_is_refused(line: str) -> None:
     assert any("line 3" in sentence for sentence in trace.sentences())
 
 
+def test_the_summary_counts_in_one_unit_each() -> None:
+    said = "\n".join(read("time,offset,size,op\n0,3145728,512,R\n1,0,512,R\n2,0,512,D\n").sentences())
+    assert "2 MiB have I/Os, the last of them ends at 4 MiB" in said
+    assert "1 lines" not in said
+
+
 def test_requests_of_another_device_are_refused() -> None:
     other = BLKPARSE.replace("8,0    0 ", "8,16   0 ")
     assert read(other).ios == IOS[:1]

@@ -39,6 +39,11 @@ def test_a_figure_is_shown_with_its_source_and_its_limit(tmp_path: Path) -> None
     assert "datasheet: 1 published quantity" in text
 
 
+def test_a_figure_below_the_floor_of_its_class_is_shown(tmp_path: Path) -> None:
+    (doubt,) = load(tmp_path, PRODUCT + READS).doubts()
+    assert doubt in explained(tmp_path, READS)
+
+
 def test_a_promise_is_shown_with_its_place_and_its_suites(tmp_path: Path) -> None:
     text = explained(tmp_path, promise(claim="rebuild_time", level="raid5", width=4, at_most="2 h"))
     assert "promise[0]: rebuild time at most 2 h, of raid5 of 4, rebuilding, every workload" in text

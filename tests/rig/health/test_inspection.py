@@ -296,6 +296,14 @@ def test_defects_of_a_run_are_those_of_the_inspection() -> None:
     assert not names
 
 
+def test_what_an_unlike_drive_differs_in_is_its_reading() -> None:
+    usual = of("sata")
+    *alike, other = checks.check("alike", [usual, usual, replace(usual, model="ACME 501")], InspectionTable())
+    assert other.answer is Answer.DEVIATES
+    assert "ACME 501" in other.reading
+    assert {each.reading for each in alike} == {other.bound}
+
+
 def judged(name: str, found: InspectionRecord, **limits: object) -> Answer:
     (drive_found,) = checks.check(name, [found], InspectionTable.model_validate(limits))
     return drive_found.answer
