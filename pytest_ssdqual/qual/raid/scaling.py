@@ -24,7 +24,8 @@ from types import MappingProxyType
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import DriveEnvironment
 from pytest_ssdqual.qual.measured.run import Measured, Run
-from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, effective_drives
+from pytest_ssdqual.qual.raid.geometry import Geometry, effective_drives
+from pytest_ssdqual.qual.raid.law import chunks_read
 from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, student_t
 from pytest_ssdqual.qual.units import Unit
 
@@ -146,24 +147,12 @@ def fit(
 
 
 def alike(widths: Sequence[Geometry], read_fraction: float) -> list[Geometry]:
-    """Return the widths whose members do the same I/O for a small write, the most that there are.
-
-    md reads the other data of the stripe if that is no more than the old data and parity: one chunk of three drives,
-    two of four (raid5.c, ``handle_stripe_dirtying``). What a read costs beside a write is the drives' secret: if
-    nothing, a RAID 5 of three writes as fast per drive as one of eight, and by the count of I/Os 1.33 times as fast.
-    ``NotApplicable`` if fewer than two are alike.
-    """
-    ways: dict[object, list[Geometry]] = {}
+    """Return the widths whose members do the same I/O for a small write, the most that there are; all if no two do."""
+    ways: dict[int, list[Geometry]] = {}
     for each in widths:
-        is_written = each.has_parity and read_fraction < 1
-        data = each.width - FACTS[each.level].parity
-        reads_others = is_written and data - 1 <= FACTS[each.level].parity + 1
-        ways.setdefault(data if reads_others else None, []).append(each)
+        ways.setdefault(chunks_read(each) if read_fraction < 1 else 0, []).append(each)
     most = max(ways.values(), key=len)
-    if len(most) < 2:
-        found = ", ".join(map(str, widths))
-        raise NotApplicable(f"without a prediction no two of {found} can be compared: {OTHER_WAY}")
-    return most
+    return most if len(most) > 1 else list(widths)
 
 
 def with_repeats(

@@ -100,7 +100,10 @@ def grows(arrays: str, workload: Workload, chunk: str = "64k", layout: str = "n2
         ("raid0x2 raid0x4", "256k", "64k", False),
         ("raid1x2 raid1x4", "1m", "64k", True),
         ("raid5x3 raid5x4", "128k", "64k", False),
-        ("raid5x3 raid5x8", "64k", "64k", True),
+        ("raid5x3 raid5x8", "64k", "64k", False),
+        ("raid5x3 raid5x4 raid5x5", "8k", "64k", False),
+        ("raid5x3 raid5x5 raid5x8", "64k", "64k", True),
+        ("raid5x3 raid5x8", "4k", "64k", True),
         ("raid5x8", "128k", "64k", False),
         ("raid5x8", "128k", "256k", True),
         ("drivex2 drivex4", "1m", "64k", True),
@@ -130,7 +133,7 @@ def test_growth_has_a_law_where_all_widths_split_alike(arrays: str, size: str, c
     ],
 )
 def test_growth_of_other_workloads(workload: Workload, of_parity: bool, of_stripes: bool) -> None:
-    assert grows("raid5x3 raid5x8", workload) is of_parity
+    assert grows("raid5x3 raid5x5 raid5x8", workload) is of_parity
     assert grows("raid0x3 raid0x8", workload) is of_stripes
 
 
