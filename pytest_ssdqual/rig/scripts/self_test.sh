@@ -16,7 +16,7 @@ esac
 shift
 while [ $# -gt 2 ]; do
     if [ "$1" != "${1#nvme}" ]; then
-        said=$(nvme device-self-test "$2" --self-test-code=$nvme_code </dev/null 2>&1) || (exit 1)
+        said=$(nvme device-self-test "$2" --self-test-code="$nvme_code" </dev/null 2>&1) || (exit 1)
     else
         # shellcheck disable=SC2086 # two words
         said=$(smartctl -d "$3" $smartctl_option "$2" </dev/null 2>&1)
