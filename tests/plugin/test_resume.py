@@ -228,7 +228,7 @@ def test_a_complete_run_is_judged_again_without_its_drives(run: PassedRun) -> No
     run("--ssd-resume=last")
     assert {name: (each.message, each.properties) for name, each in run.inner.cases().items()} == cases
     new = [each["kind"] for each in run.folder().records()[len(before) :]]
-    assert set(new) == {"run_resumed", "run_ended", "health"}
+    assert set(new) == {"run_resumed", "run_ended", "health", "shared_links"}
 
 
 def test_with_xdist_the_worker_recalls(run: PassedRun, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,12 +139,12 @@ def test_a_band_needs_a_promise_and_a_chart_needs_a_law() -> None:
 
 
 def test_of_writes_wider_than_a_chunk_there_is_no_law() -> None:
-    wide = Workload("randwrite", "128k", 1)
+    wide = Workload("randwrite", "128k", 2)
 
     def grown(chunk_bytes: int | None) -> Chart | None:
         seen = plain(strategies.seen(array=ArrayEnvironment(DeviceTraffic(None, None), chunk_bytes, None, None)))
-        found = notes(*(charted.measured(f"raid5x{width}", wide, 100.0, seen=seen) for width in (3, 4)))
-        return widths.scaling_chart(found, sweep_of(found, wide))
+        found = notes(*(charted.measured(f"raid5x{width}", wide, 100.0, seen=seen) for width in (5, 6)))
+        return widths.scaling_chart(found, sweep_of(found, wide.at(1)))
 
     assert grown(64 * 1024) is None
     assert grown(128 * 1024) is not None
