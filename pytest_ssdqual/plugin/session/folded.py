@@ -1,7 +1,7 @@
 """Folds pytest's own sections of failures and errors on the terminal: one test of each cause, with its sentence.
 
 One slow drive breaks most promises of a suite, and a drive that failed costs all tests of its arrays. JUnit and the run
-folder have each test, and so has the terminal with ``-v``, ``--tb`` or ``-r``.
+folder have each test, and so has the terminal with ``-v`` or ``--tb=long``.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import pytest
 
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, carried_by
 
-#: pytest's categories of reports, and the values of its options ``--tb`` and ``-r`` if they are not given.
+#: pytest's categories of reports, and values of ``--tb`` that ask for no more: the default, and that of this project's
+#: own configuration, which holds for its suites in a clone.
 CATEGORIES = "failed", "error"
-DEFAULT_STYLE, DEFAULT_SUMMARY = "auto", "fE"
+SHORT_STYLES = "auto", "short"
 #: The words between an array and the reason why it was not measured.
 NOT_MEASURED = " was not measured: "
 
@@ -38,8 +39,7 @@ class FoldedFailures:
 
 
 def _is_default(config: pytest.Config) -> bool:
-    options = config.option
-    return config.get_verbosity() <= 0 and options.tbstyle == DEFAULT_STYLE and options.reportchars == DEFAULT_SUMMARY
+    return config.get_verbosity() <= 0 and config.option.tbstyle in SHORT_STYLES
 
 
 def _examples(reports: Sequence[pytest.TestReport]) -> Iterator[pytest.TestReport]:

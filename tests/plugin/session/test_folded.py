@@ -46,7 +46,7 @@ def test_a_cause_is_shown_once_with_the_number_of_its_tests(inner: Inner, monkey
     assert text.count("FAILED test_side.py::test_iops") == 1
 
 
-@pytest.mark.parametrize("option", ["-v", "--tb=short", "-rA"])
+@pytest.mark.parametrize("option", ["-v", "--tb=long"])
 def test_who_asks_for_more_gets_each_test(inner: Inner, monkeypatch: pytest.MonkeyPatch, option: str) -> None:
     monkeypatch.setenv("SIMULATED_SLOW", "SSDQ0002=0.2")
     result = run(inner, option)
