@@ -63,7 +63,7 @@ def _cause(report: pytest.TestReport) -> Hashable:
         return failed.cause.culprit, failed.cause.drives
     message = str(getattr(getattr(report.longrepr, "reprcrash", None), "message", ""))
     if failed or not message or not _is_sentence(_entries(report)):
-        return report.nodeid, report.when
+        return id(report)
     return message.partition(NOT_MEASURED)[2] or message
 
 
