@@ -13,12 +13,15 @@ from typing import Any
 
 import pytest
 
+from pytest_ssdqual.qual.validity.attribution import Culprit
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, carried_by
 
 #: pytest's categories of reports, and values of ``--tb`` that ask for no more: the default, and that of this project's
 #: own configuration, which holds for its suites in a clone.
 CATEGORIES = "failed", "error"
 SHORT_STYLES = "auto", "short"
+#: Failures without a cause have nothing in common.
+NOT_KNOWN = Culprit.UNKNOWN, Culprit.UNEXPLAINED
 #: The words between an array and the reason why it was not measured.
 NOT_MEASURED = " was not measured: "
 
@@ -59,7 +62,7 @@ def _failed(report: pytest.TestReport) -> Evidence | None:
 def _cause(report: pytest.TestReport) -> Hashable:
     """Return what the reports of one cause have in common; those of other plugins and tests are alone."""
     failed = _failed(report)
-    if failed and failed.cause:
+    if failed and failed.cause and failed.cause.culprit not in NOT_KNOWN:
         return failed.cause.culprit, failed.cause.drives
     message = str(getattr(getattr(report.longrepr, "reprcrash", None), "message", ""))
     if failed or not message or not _is_sentence(_entries(report)):

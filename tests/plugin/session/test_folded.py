@@ -64,3 +64,15 @@ def test_a_failed_drive_is_one_error_for_all_tests_that_need_it(inner: Inner, mo
     result.assert_outcomes(failed=1, errors=5)
     assert [name.partition("[")[0] for name in failed(result)] == ["ERROR at setup of test_iops", "test_iops"]
     assert set(inner.outcomes().values()) == {"failure", "error"}, "JUnit has each"
+
+
+def test_causes_that_are_unknown_are_not_one(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the drives are slow under writes, and nobody can tell why."""
+    monkeypatch.setenv("SIMULATED_SLOW", ",".join(f"SSDQ000{number}=0.6" for number in (5, 6, 7, 8)))
+    loads = (load.replace("randread", "randwrite") for load in LOADS)
+    inner.pytester.makepyfile(test_half=suite('"drive"', iops=("steady_iops", *loads)))
+    (inner.pytester.path / "acme.toml").write_text(PRODUCT + promise(claim="steady_iops", at_least="285 IOPS"))
+    result = inner.run("--ssd-devices=lab:8", "--ssd-spec=acme.toml", "--ssd-protocol=quick")
+    causes = {record["cause"]["culprit"] for record in inner.records("verdict") if record["outcome"] == "fail"}
+    assert causes == {"unknown"}
+    assert len(failed(result)) == 3
