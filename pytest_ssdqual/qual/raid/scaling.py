@@ -29,7 +29,7 @@ from pytest_ssdqual.qual.raid.law import chunks_read
 from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, student_t
 from pytest_ssdqual.qual.units import Unit
 
-OTHER_WAY = "md does its small writes in another way"
+OTHER_ALGORITHM = "md does its small writes by another algorithm"
 #: Efficiency above which a width was probably measured too high.
 SUPERLINEAR = 1.05
 #: Ratio of the most effective drives to the fewest from which a slope can be told. Mirrors that
@@ -65,7 +65,7 @@ class Scaling:
     deviation: Estimate
     #: The array with the worst deviation.
     worst: Geometry
-    #: Widths that do small writes in another way, so that nobody knows the line without a prediction.
+    #: Widths whose small writes md does by another algorithm: without a prediction their line is unknown.
     left_out: tuple[Geometry, ...] = ()
 
     @property
@@ -89,7 +89,7 @@ class Scaling:
         That was probably not settled. It breaks no promise, but the others are compared with it.
         """
         point = self.too_fast
-        sentences = [f"{each} is not compared: {OTHER_WAY}" for each in self.left_out]
+        sentences = [f"{each} is not compared: {OTHER_ALGORITHM}" for each in self.left_out]
         if point and point.efficiency.low > SUPERLINEAR:
             sentences.append(f"{point.geometry} does {_compared(point)}: it was probably measured too high")
         return tuple(sentences)
