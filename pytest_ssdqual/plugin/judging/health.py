@@ -26,8 +26,9 @@ from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
 #: Drives whose findings the sentence has; the evidence has all.
 NAMED = 3
+#: Remark about a drive whose extended self-test was asked for.
 NO_EXTENDED = (
-    "{}: its short self-test only; of its extended one it does not say how long it takes, or more than "
+    "{}: only its short self-test ran, because it states no duration of its extended one, or more than "
     f"{format_duration(LONGEST_SELF_TEST_S)}"
 )
 

@@ -29,6 +29,7 @@ from pytest_ssdqual.qual.raid.law import chunks_read
 from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, student_t
 from pytest_ssdqual.qual.units import Unit
 
+#: Why a width is not compared.
 OTHER_ALGORITHM = "md does its small writes by another algorithm"
 #: Efficiency above which a width was probably measured too high.
 SUPERLINEAR = 1.05
