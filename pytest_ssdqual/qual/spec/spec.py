@@ -326,7 +326,7 @@ class Spec:
         """
         reads = workload.read_fraction
         shares = {rw: share for rw, share in (("randread", reads), ("randwrite", 1 - reads)) if share}
-        sheets = [sheet.figures for sheet in getattr(self, "different", (self,))]
+        sheets = [sheet.figures for sheet in self.different]
         found = [datasheet.anchors(figures, shares, workload.bs) for figures in sheets]
         is_known = all(each and {anchor.workload.bs for anchor in each} == {workload.bs} for each in found)
         if not is_known:

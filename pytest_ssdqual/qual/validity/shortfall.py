@@ -198,7 +198,7 @@ def _at_drives(run: Run, queues: Sequence[DeviceQueue | None]) -> float | None:
     has_phases = run.geometry.has_parity and run.workload.writes
     if len(known) < len(queues) or not known or not run.workload.is_random or has_phases:
         return None
-    return sum(known) / member_curve.outstanding_at_members(replace(run.geometry, rebuilding=False), run.workload)
+    return sum(known) / member_curve.outstanding_at_members(run.geometry, run.workload)
 
 
 def _delivered(queue: DeviceQueue | None, curve: MemberCurve | None, expected: PredictedMember | None) -> float | None:

@@ -76,7 +76,8 @@ def estimate(
     if rated and (claim.unit is Unit.IOPS or claim in OF_ANY_RATE or claim.scope in (Scope.PREDICTED, Scope.CURVE)):
         raise NotApplicable(f"{rated} asks for a rate, so its IOPS are no result: judge rate_kept, or a latency")
     if claim in OF_RARE:
-        return OF_RARE[claim](RareEvents(suited, confidence_level, per_hour))
+        rare = OF_RARE[claim](RareEvents(suited, confidence_level, per_hour))
+        return _unproved_if_late(rare, suited, confidence_level) if claim is Claim.MAX_LATENCY else rare
     if claim in OF_CURVE:
         return found_in(claim, suited, confidence_level).estimate
     return ESTIMATORS[claim](suited, confidence_level)
@@ -147,7 +148,8 @@ def _mean_latency(
     measured: Measured, confidence_level: ConfidenceLevel, of: LatenciesOf = None, *, is_of_all: bool = True
 ) -> Estimate:
     basis = Basis.of(measured, confidence_level)
-    return _of_open_loop(measured, lambda rounds: latency.mean_latency(rounds, basis, is_of_all=is_of_all), of)
+    mean = _of_open_loop(measured, lambda rounds: latency.mean_latency(rounds, basis, is_of_all=is_of_all), of)
+    return _unproved_if_late(mean, measured, confidence_level)
 
 
 def _read_mean_latency(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
@@ -177,23 +179,28 @@ def _of_open_loop(
     if not gap_ns:
         return by_fio
     corrected = of_rounds(tuple(from_intended_starts(rounds, gap_ns)))
-    busy = measured.latency.mean_ns / gap_ns
-    if measured.workload.rate_iops and busy > BUSY:
-        # Jobs that are always busy begin all I/Os late, by more and more: no histogram shows how much.
-        late = f"fio's jobs were busy {busy:.0%} of the time, so I/Os began late"
-        corrected = replace(corrected, high=math.inf, unbounded=late)
     return replace(corrected, low=min(by_fio.low, corrected.low))
+
+
+def _unproved_if_late(of_latency: Estimate, measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
+    """Return the estimate, without an upper end if I/Os of an open loop began later and later.
+
+    Until fio begins an I/O it has no latency, and no histogram shows how long it waited: nothing proves it to be fast.
+    """
+    workload = measured.workload
+    late = ""
+    if workload.replay and (pace := _replay_pace(measured, confidence_level).value) > KEPT_PACE:
+        late = f"the replay took {pace:.2f} times as long as its trace, so I/Os began late"
+    if workload.rate_iops and (busy := measured.latency.mean_ns / workload.job_gap_ns) > BUSY:
+        late = f"fio's jobs were busy {busy:.0%} of the time, so I/Os began late"
+    return replace(of_latency, high=math.inf, unbounded=late) if late else of_latency
 
 
 def _quantile(q: float, of: LatenciesOf = None) -> Estimator[Measured]:
     def of_run(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
         basis = Basis.of(measured, confidence_level)
-        found = _of_open_loop(measured, lambda rounds: latency.quantile_of_rounds(rounds, q, basis), of)
-        if measured.workload.replay is None or (pace := _replay_pace(measured, confidence_level).value) <= KEPT_PACE:
-            return found
-        # I/Os that wait until fio begins them have no latency yet, so nothing proves that they are fast.
-        late = f"the replay took {pace:.2f} times as long as its trace, so I/Os began late"
-        return replace(found, high=math.inf, unbounded=late)
+        quantile = _of_open_loop(measured, lambda rounds: latency.quantile_of_rounds(rounds, q, basis), of)
+        return _unproved_if_late(quantile, measured, confidence_level)
 
     return of_run
 

@@ -187,7 +187,7 @@ def _ios(first: str, rows: Iterator[str]) -> Iterator[tuple[int, TraceIo | str]]
 
 def _format(first: str) -> tuple[int, _Fields, float, int]:
     """Return the first line with an I/O, how to read one, and the units of times (microseconds) and offsets (bytes)."""
-    columns = [name.strip(' "\n').lower() for name in first.split(",")]
+    columns = [name.strip().strip('"').strip().lower() for name in first.split(",")]
     if pattern := IOLOGS.get(first.strip()):
         return 2, partial(_matched, pattern), 1.0, 1
     if BLKPARSE.fullmatch(first):

@@ -126,8 +126,9 @@ def test_file_without_a_usable_io(text: str) -> None:
         read(text)
 
 
-def test_columns_of_csv_may_be_quoted_and_an_operation_first() -> None:
-    assert read('"op","time","offset","size"\nwait\nR,0,0,512\n').ios == (TraceIo(0, 0, 512, False),)
+@pytest.mark.parametrize("head", ['"op","time","offset","size"', "op,\ttime,\toffset,\tsize\t\r"])
+def test_columns_of_csv_may_be_quoted_and_an_operation_first(head: str) -> None:
+    assert read(f"{head}\nwait\nR,0,0,512\n").ios == (TraceIo(0, 0, 512, False),)
 
 
 @given(st.text(max_size=300))
