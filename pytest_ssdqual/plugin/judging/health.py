@@ -110,7 +110,7 @@ def self_test_of(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHe
         applicability.skip("no self-test: all drives have failed")
     setup.held.require_same()
     is_extended = marks.parameters(request.node).get("ssd_self_test") == order.EXTENDED
-    tested = self_test.run(setup.machine, drives, setup.progress, extended=is_extended)
+    tested = self_test.run(setup.held.leased, drives, setup.progress, extended=is_extended)
     setup.held.require_same()  # the results are by path
     setup.logbook.note("self_test", results=tested.results, extended_s=tested.extended_s)
     results = dict(tested.results)

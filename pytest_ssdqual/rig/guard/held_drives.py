@@ -106,7 +106,7 @@ class HeldDrives:
         self._lease.require()
 
     @property
-    def leased(self) -> Machine:
+    def leased(self) -> PermittedMachine:
         """The machine for commands that destroy data: each requires the lease again, since a purge may take hours."""
         return PermittedMachine(self._machine, self.require_lease)
 

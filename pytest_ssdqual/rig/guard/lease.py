@@ -121,7 +121,7 @@ def under_way(machine: Machine, directory: str, knames: Collection[str]) -> tupl
 
     Ask before anything is read from a drive: a drive that erases itself answers only when it is done.
     """
-    works = [(_noted(note).get("kname"), age_s, note) for _, age_s, note in _asked(machine, [directory])]
+    works = [(str(_noted(note).get("kname")), age_s, note) for _, age_s, note in _asked(machine, [directory])]
     return _holders((f"/dev/{kname}", age_s, note) for kname, age_s, note in works if kname in knames)
 
 

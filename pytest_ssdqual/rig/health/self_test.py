@@ -18,6 +18,7 @@ from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.health import inspection
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
+from pytest_ssdqual.rig.machine.side_by_side import PermittedMachine
 
 SCRIPT = scripts.text("self_test.sh")
 #: How long a short self-test may take (an extended one also twice the drive's figure), how soon one has to be seen, and
@@ -41,13 +42,17 @@ class SelfTests:
 
 
 def run(
-    machine: Machine, drives: Sequence[Drive], progress: Callable[[str, float], None], *, extended: bool = False
+    machine: PermittedMachine,
+    drives: Sequence[Drive],
+    progress: Callable[[str, float], None],
+    *,
+    extended: bool = False,
 ) -> SelfTests:
     """Run the self-tests of all drives.
 
     With ``extended`` the extended one of each drive that states at most ``LONGEST_SELF_TEST_S`` for it. What runs
-    longer than its limit is ended, and all that began if anything is raised. Requires the lease, and that these are
-    still the drives; ``RigError`` if the machine does not answer.
+    longer than its limit is ended, and all that began if anything is raised. ``machine`` requires the lease for each
+    command, and these have to be still the drives; ``RigError`` if the machine does not answer.
     """
     records = inspection.read(machine, drives)
     prevented = {drive.name: _prevented(drive, records[drive.path][0]) for drive in drives}

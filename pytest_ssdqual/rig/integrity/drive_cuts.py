@@ -128,7 +128,7 @@ def _cut(setup: Setup, commands: PowerCommands, number: int, under: Sequence[Dri
             _identified_again(setup, under)  # what this run removed accuses no drive
             raise
     absent = _identified_again(setup, under)
-    if len(absent) == len(under):
+    if all(one.drive in absent for one in under):
         raise RigError(f"no drive came back ({next(iter(absent.values()))}): --ssd-power-on may be the wrong command")
     for drive, why in absent.items():
         setup.failures.failed[drive.name] = FailedDrive(drive.name, (f"after a power cut {why}",), ())

@@ -189,7 +189,7 @@ class Live:
             before, before_s, pause_s = now, now_s, period_s
 
     def _count(self, writes: DriveWrites) -> None:
-        """Traffic what is written to the drives; without an answer it is counted the next time."""
+        """Count what is written to the drives; without an answer it is counted the next time."""
         if (counts := self._answered(writes.names)) is not None:
             writes.add(counts)
 

@@ -9,7 +9,7 @@ from pytest_ssdqual.qual.integrity.stamp import Stamp
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.sampling import SCRIPT
 from pytest_ssdqual.rig.machine import scripts
-from pytest_ssdqual.rig.machine.machine import Machine, RigError
+from pytest_ssdqual.rig.machine.machine import DeadlineExceeded, Machine
 
 PERL, PYTHON = map(scripts.text, ("scan.pl", "scan.py"))
 #: Time of a scan beside that of its reads, and their assumed minimum rate in bytes per second.
@@ -42,7 +42,5 @@ def sample(machine: Machine, drive: Drive) -> tuple[ScannedRange, ...]:
     pages = sorted({last * number // (PLACES - 1) for number in range(PLACES)})
     try:
         return scan(machine, drive.path, Stamp(0, 0, 0), [(page * PAGE_BYTES, PAGE_BYTES) for page in pages])
-    except RigError as error:
-        if error.ends_run:
-            raise
+    except DeadlineExceeded:
         return ()

@@ -83,6 +83,14 @@ def test_words_of_others_are_only_words(said: str, age: str) -> None:
     assert found.age_s >= 0
 
 
+@pytest.mark.parametrize(
+    ("note", "holders"), [('{"kname": ["sda"]}', 0), ('{"kname": {}}', 0), ("[]", 0), ('{"kname": "sda"}', 1)]
+)
+def test_work_is_that_of_a_drive_only_by_its_name(note: str, holders: int) -> None:
+    machine = ScriptedMachine().on("sh", "-c", lease.HELD, answer=f"/run\t75\t{note}\n")
+    assert len(lease.under_way(machine, "/run", {"sda"})) == holders
+
+
 def test_our_own_note_says_who_and_which_run() -> None:
     noted = json.loads(Note.of_this_process("20261122T093701Z-ab12", 60.0).to_line())
     assert noted.keys() == {"who", "pid", "run", "planned_s"}

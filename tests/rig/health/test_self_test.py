@@ -1,4 +1,4 @@
-"""The script that begins and ends self-tests, with made-up tools."""
+"""Self-tests begin with the lease alone; the script that begins and ends them, with made-up tools."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
+from support.builders.drives import drive
+from support.fakes.scripted import ScriptedMachine
 from support.shells import SHELLS, run_script
 
-from pytest_ssdqual.rig.health import self_test
+from pytest_ssdqual.rig.guard.lease import LeaseLost
+from pytest_ssdqual.rig.health import inspection, self_test
+from pytest_ssdqual.rig.machine.side_by_side import PermittedMachine
 
 DRIVES = "nvme0n1", "/dev/nvme0n1", "auto", "sdb", "/dev/sdb", "megaraid,4"
 
@@ -46,3 +50,17 @@ def test_each_kind_of_drive_gets_its_own_command(
     assert "exit status 1" in refused
     assert "busy" in refused
     assert not accepted.strip(), "bit 6 of smartctl's exit status is an old entry of the drive's log"
+
+
+def test_none_begins_when_the_lease_is_lost_while_the_drives_are_inspected() -> None:
+    machine = ScriptedMachine().on(
+        "sh", "-c", inspection.SCRIPT, answer=f"==drive {drive(0).sysfs_name}\n==smart\n{{}}\n==end\n"
+    )
+
+    def permit() -> None:
+        if machine.asked:
+            raise LeaseLost("the lease ended")
+
+    with pytest.raises(LeaseLost):
+        self_test.run(PermittedMachine(machine, permit), [drive(0)], lambda what, seconds: None)
+    assert len(machine.asked) == 1

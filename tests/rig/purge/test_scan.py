@@ -15,8 +15,9 @@ from support.shells import SHELLS, run_script
 from pytest_ssdqual.qual.integrity.erasure import DiscardPromise
 from pytest_ssdqual.qual.integrity.stamp import Stamp, filled
 from pytest_ssdqual.rig.fio.jobs import JobTarget
+from pytest_ssdqual.rig.guard.lease import LeaseLost
 from pytest_ssdqual.rig.integrity.erase import PROMISE, promise, stretches, whole
-from pytest_ssdqual.rig.machine.machine import RigError
+from pytest_ssdqual.rig.machine.machine import DeadlineExceeded, RigError
 from pytest_ssdqual.rig.purge.scan import PERL, PLACES, PYTHON, sample, scan
 
 MIB = 1 << 20
@@ -86,6 +87,13 @@ def test_samples_are_even_and_alike(machine: ScriptedMachine) -> None:
     words = [int(word) for word in machine.asked[-1][8:]]
     assert (len(words), words[0], set(words[1::2])) == (2 * PLACES, 0, {4096})
     assert words[-2] == drive(0).size_bytes - 4096
+
+
+def test_only_a_drive_that_is_too_slow_has_no_samples() -> None:
+    slow = ScriptedMachine().on("sh", answer=DeadlineExceeded("sh did not end within 60 s"))
+    assert sample(slow, drive(0)) == ()
+    with pytest.raises(LeaseLost):
+        sample(ScriptedMachine().on("sh", answer=LeaseLost("the lease ended")), drive(0))
 
 
 @pytest.mark.parametrize("size_bytes", [256 * MIB, 480_103_981_056, 7_681_501_126_656])
