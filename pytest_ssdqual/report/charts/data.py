@@ -93,14 +93,14 @@ class Notes:
     def of(cls, story: RunReader) -> Notes:
         """Return all measurements and verdicts."""
         # Of a measurement that was made again the last counts, as its verdict does.
-        noted = {(str(each.geometry), str(each.workload)): each for each in _recorded(story)}
+        noted = {(str(measured.geometry), str(measured.workload)): measured for measured in _recorded(story)}
         return cls(story, story.judged, noted)
 
     def about(self, judged: Judged) -> Notes:
         """Return those of one verdict only."""
         noted = {
-            (geometry, workload): each
-            for (geometry, workload), each in self.by_place.items()
+            (geometry, workload): measured
+            for (geometry, workload), measured in self.by_place.items()
             if geometry in judged.geometries and workload in judged.workloads
         }
         return replace(self, judged=(judged,), by_place=noted)
@@ -118,17 +118,17 @@ class Notes:
 
     def verdict(self, claim: str, geometry: str, workload: str) -> Evidence | None:
         """Return the verdict; of several the one with a limit."""
-        found = sorted(self.verdicts(claim, geometry, workload), key=lambda each: not each.is_promised)
-        return found[0] if found else None
+        verdicts = sorted(self.verdicts(claim, geometry, workload), key=lambda evidence: not evidence.is_promised)
+        return verdicts[0] if verdicts else None
 
     @cached_property
     def _single(self) -> dict[tuple[str, str, str], tuple[Evidence, ...]]:
-        found: dict[tuple[str, str, str], tuple[Evidence, ...]] = {}
-        for each in self.judged:
-            if len(each.geometries) == len(each.workloads) == 1:
-                place = (each.claim, each.geometry, each.workload)
-                found[place] = (*found.get(place, ()), each)
-        return found
+        verdicts: dict[tuple[str, str, str], tuple[Evidence, ...]] = {}
+        for evidence in self.judged:
+            if len(evidence.geometries) == len(evidence.workloads) == 1:
+                place = (evidence.claim, evidence.geometry, evidence.workload)
+                verdicts[place] = (*verdicts.get(place, ()), evidence)
+        return verdicts
 
     def of_claims(self, *claims: str) -> Iterator[Judged]:
         """Return all verdicts and observations of these claims, in order."""

@@ -67,10 +67,10 @@ def of_search(story: RunReader, evidence: Evidence) -> Searched | None:
     """Return the search of a verdict; None if it has no probe."""
     if not evidence.points:
         return None
-    found = _record(story, evidence)
-    probes = {probe.workload: probe for probe in found.probed} if found else {}
-    known, suspects = (found.began_with, found.suspects) if found else ((), ())
-    space = _space(found.plain) if found else None
+    search = _record(story, evidence)
+    probes = {probe.workload: probe for probe in search.probed} if search else {}
+    known, suspects = (search.began_with, search.suspects) if search else ((), ())
+    space = _space(search.plain) if search else None
     at_s, tried = 0.0, []
     # Of the simplest failed probe so far.
     least: Simplicity | None = None

@@ -220,11 +220,11 @@ def _series(notes: Notes) -> Chart | None:
 def _saturation(notes: Notes, evidence: Evidence) -> Chart | None:
     place = evidence.geometry, evidence.workload
     strips = saturation.strips(notes.story)
-    found = next((each for each in strips if (str(each.geometry), str(each.asked)) == place), None)
-    if found is None:
+    strip = next((strip for strip in strips if (str(strip.geometry), str(strip.asked)) == place), None)
+    if strip is None:
         return None
-    times = saturation.response_times(notes, found) if evidence.unit is Unit.NANOSECONDS else None
-    return times or saturation.chart(notes, found)
+    times = saturation.response_times(notes, strip) if evidence.unit is Unit.NANOSECONDS else None
+    return times or saturation.chart(notes, strip)
 
 
 def _loop(notes: Notes, evidence: Evidence) -> Chart | None:

@@ -463,10 +463,10 @@ class ChartRoom:
 
     def taken(self, charts: Iterable[Chart]) -> tuple[Chart, ...]:
         """Draw the charts for which there is room, and return them; an error is noted, and ends it."""
-        found: list[Chart] = []
+        drawn: list[Chart] = []
         with self.guard():
-            found += filter(self.takes, charts)
-        return tuple(found)
+            drawn += filter(self.takes, charts)
+        return tuple(drawn)
 
     @contextmanager
     def guard(self) -> Iterator[None]:

@@ -138,8 +138,9 @@ class Evidence:
     outcome: Finding
     margin_percent: float | None
     sentence: str
-    #: The run's, which has kept the evidence, and True if it may decide about a product.
+    #: Name of the run's protocol; empty until the run keeps the evidence.
     protocol: str = ""
+    #: True if the protocol may decide about a product.
     acceptance: bool = False
     figures: Figures = field(default_factory=dict)
     #: Names of raw files in the run folder.

@@ -53,14 +53,14 @@ def of_drives(
     """
     return counted(
         HEALTH, about, RUN, findings,
-        sentence=sentence, remarks=(*told(findings), *remarks),
+        sentence=sentence, remarks=(*remarks_of(findings), *remarks),
         source=f"table health of {spec}: {SOURCE}",
     )  # fmt: skip
 
 
-def told(findings: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def remarks_of(findings: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Yield each finding with the serial number of its drive."""
-    return (f"{serial}: {finding}" for serial, found in findings.items() for finding in found)
+    return (f"{serial}: {finding}" for serial, of_drive in findings.items() for finding in of_drive)
 
 
 def counted(

@@ -22,24 +22,24 @@ REBUILT, READ_BACK = "damage_after_rebuild", "read_back"
 POWER_CUTS = "power_cut_losses"
 
 
-def of_survival(found: Survival, raw: tuple[str, ...] = ()) -> Evidence:
+def of_survival(survival: Survival, raw: tuple[str, ...] = ()) -> Evidence:
     """Return the evidence that no block was lost; its figure is the number of findings."""
     evidence = health.none_allowed(
-        CLAIM, str(found.geometry), "histories", len(found.findings), found.histories,
-        source=SOURCE, sentence=repr(found),
+        CLAIM, str(survival.geometry), "histories", len(survival.findings), survival.histories,
+        source=SOURCE, sentence=repr(survival),
     )  # fmt: skip
     return replace(
         evidence,
         figures={
-            "histories": found.histories,
-            "steps": found.steps,
-            "blocks_compared": found.compared,
-            "atomic_bytes": found.atom_bytes,
-            "duration_s": found.seconds,
-            "shortest_steps": len(found.shortest.steps) if found.shortest else None,
+            "histories": survival.histories,
+            "steps": survival.steps,
+            "blocks_compared": survival.compared,
+            "atomic_bytes": survival.atom_bytes,
+            "duration_s": survival.seconds,
+            "shortest_steps": len(survival.shortest.steps) if survival.shortest else None,
         },
         raw=raw,
-        remarks=tuple(f"{found.geometry}: {each}" for each in found.remarks),
+        remarks=tuple(f"{survival.geometry}: {each}" for each in survival.remarks),
     )
 
 
@@ -58,27 +58,27 @@ def of_read_back(comparison: ReadBack, remarks: Sequence[str]) -> Evidence:
         health.LOAD,
         findings,
         sentence=repr(comparison),
-        remarks=(*health.told(findings), *unseen, *remarks),
+        remarks=(*health.remarks_of(findings), *unseen, *remarks),
         source="what was written to a drive is what it returns (docs/integrity.md)",
         raw=(comparison.raw,),
         blames_drives=True,
     )
 
 
-def of_rebuild(found: Rebuild) -> Evidence:
+def of_rebuild(rebuild: Rebuild) -> Evidence:
     """Return the evidence that a rebuild damaged nothing.
 
     Its figure is md's number of mismatches, plus 1 if data was read back wrong.
     """
     evidence = health.none_allowed(
-        REBUILT, str(found.geometry), str(found.foreground.workload), found.mismatches + bool(found.damage), 1,
+        REBUILT, str(rebuild.geometry), str(rebuild.foreground.workload), rebuild.mismatches + bool(rebuild.damage), 1,
         source="what was written before members failed is what is read after they were rebuilt",
-        sentence=repr(found.intact),
+        sentence=repr(rebuild.intact),
     )  # fmt: skip
     return replace(
         evidence,
-        figures={"rebuild_s": found.seconds, "mismatches": found.mismatches},
-        raw=tuple(run.raw for run in found.foreground.runs),
+        figures={"rebuild_s": rebuild.seconds, "mismatches": rebuild.mismatches},
+        raw=tuple(run.raw for run in rebuild.foreground.runs),
         about=About.REBUILD,
     )
 

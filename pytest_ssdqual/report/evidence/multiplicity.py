@@ -94,61 +94,61 @@ def tally(found: Sequence[tuple[str, Evidence]], planned: ErrorControl, confiden
     )
 
 
-def lines(found: FamilyRecord, protocol: str) -> list[str]:
+def lines(family: FamilyRecord, protocol: str) -> list[str]:
     """Return the sentences for the summary; ``protocol`` is the name of the run's."""
     sentences = []
-    if found.claims_judged:
-        sentences.append(_expected(found, protocol))
-    if found.readings:
-        several = found.readings > 1
+    if family.claims_judged:
+        sentences.append(_expected(family, protocol))
+    if family.readings:
+        several = family.readings > 1
         sentences.append(
-            f"{found.readings:,} more {'are' if several else 'is'} decided by what was read or by a sampling plan, "
+            f"{family.readings:,} more {'are' if several else 'is'} decided by what was read or by a sampling plan, "
             "which has no such error"
         )
-    if found.error_control.is_corrected and found.claims_judged > found.claims_planned:
+    if family.error_control.is_corrected and family.claims_judged > family.claims_planned:
         sentences.append(
-            f"only {found.claims_planned:,} claims were planned when the run began: for more than those the "
+            f"only {family.claims_planned:,} claims were planned when the run began: for more than those the "
             "family-wise confidence does not hold"
         )
-    if found.failures:
-        sentences.append(_upheld(found))
+    if family.failures:
+        sentences.append(_upheld(family))
     return sentences
 
 
-def properties(found: FamilyRecord) -> list[tuple[str, str]]:
+def properties(family: FamilyRecord) -> list[tuple[str, str]]:
     """Return properties of the ``<testsuite>`` of a JUnit file; numbers are plain."""
-    upheld = sum(each.upheld_benjamini_hochberg for each in found.failures)
-    however_dependent = sum(each.upheld_benjamini_yekutieli for each in found.failures)
+    upheld = sum(each.upheld_benjamini_hochberg for each in family.failures)
+    however_dependent = sum(each.upheld_benjamini_yekutieli for each in family.failures)
     return [
-        ("family.control", found.control),
-        ("family.claims_planned", str(found.claims_planned)),
-        ("family.claims_judged", str(found.claims_judged)),
-        ("family.expected_false_failures", f"{found.expected_false_failures:.6g}"),
-        ("family.expected_false_passes", f"{found.expected_false_passes:.6g}"),
-        ("family.failures", str(len(found.failures))),
+        ("family.control", family.control),
+        ("family.claims_planned", str(family.claims_planned)),
+        ("family.claims_judged", str(family.claims_judged)),
+        ("family.expected_false_failures", f"{family.expected_false_failures:.6g}"),
+        ("family.expected_false_passes", f"{family.expected_false_passes:.6g}"),
+        ("family.failures", str(len(family.failures))),
         ("family.failures_upheld_benjamini_hochberg", str(upheld)),
         ("family.failures_upheld_benjamini_yekutieli", str(however_dependent)),
     ]
 
 
-def _expected(found: FamilyRecord, protocol: str) -> str:
-    control = found.control
-    if found.error_control.is_corrected:
-        control = f"{control}, of failures, over {found.claims_planned:,} planned promises"
-    promises = f"{counted(found.claims_judged, 'promise')} judged at {format_confidence(found.confidence)}"
+def _expected(family: FamilyRecord, protocol: str) -> str:
+    control = family.control
+    if family.error_control.is_corrected:
+        control = f"{control}, of failures, over {family.claims_planned:,} planned promises"
+    promises = f"{counted(family.claims_judged, 'promise')} judged at {format_confidence(family.confidence)}"
     return (
         f"{promises}: of drives exactly on every limit, "
-        f"{_number(found.expected_false_failures)} would fail and {_number(found.expected_false_passes)} would pass by "
-        f"chance; correction for the number of promises: {control} (protocol {protocol})"
+        f"{_number(family.expected_false_failures)} would fail and {_number(family.expected_false_passes)} would pass "
+        f"by chance; correction for the number of promises: {control} (protocol {protocol})"
     )
 
 
-def _upheld(found: FamilyRecord) -> str:
-    dropped = [str(failed) for failed in found.failures if not failed.upheld_benjamini_hochberg]
-    count = len(found.failures)
+def _upheld(family: FamilyRecord) -> str:
+    dropped = [str(failed) for failed in family.failures if not failed.upheld_benjamini_hochberg]
+    count = len(family.failures)
     upheld = (
         "failures that hold if all are judged together (Benjamini-Hochberg at "
-        f"{format_confidence(1 - found.confidence)}): {count - len(dropped)} of {count}"
+        f"{format_confidence(1 - family.confidence)}): {count - len(dropped)} of {count}"
     )
     return f"{upheld}; chance may explain {named(dropped, NAMED)}" if dropped else upheld
 
@@ -158,19 +158,19 @@ def _claims(each: Evidence) -> int:
     return 1 if each.about is About.LOT else sum(part.outcome is not None for part in each.members) or 1
 
 
-def _failures(test: str, each: Evidence) -> Iterable[tuple[str, str, str, float]]:
+def _failures(test: str, evidence: Evidence) -> Iterable[tuple[str, str, str, float]]:
     """Yield test, claim, drive and p-value of each claim that failed."""
-    if each.is_reading:
+    if evidence.is_reading:
         return
-    alone = [part for part in each.members if part.outcome is not None]
+    alone = [part for part in evidence.members if part.outcome is not None]
     if not alone:
-        p_value = each.figures.get(P_VALUE)
-        if each.outcome is Finding.FAIL and p_value is not None:
-            yield test, each.claim, "", p_value
+        p_value = evidence.figures.get(P_VALUE)
+        if evidence.outcome is Finding.FAIL and p_value is not None:
+            yield test, evidence.claim, "", p_value
     for part in alone:
         p_value = part.figures.get(P_VALUE)
         if part.outcome is Finding.FAIL and p_value is not None:
-            yield test, each.claim, part.name, p_value
+            yield test, evidence.claim, part.name, p_value
 
 
 def _number(count: float) -> str:

@@ -173,11 +173,11 @@ def _why(seen: FleetView) -> tuple[tuple[SentencesOfBays, ...], int]:
     of_bays = [(link(bay), lists(bay.run)) for bay in seen.bays if bay.run]
     shown: dict[tuple[str, str], list[tuple[PageLink, str]]] = {}
     for bay, listed in of_bays:
-        for title, mark, told in listed:
-            shown.setdefault((title, mark), []).extend((bay, sentence) for sentence in told[:OF_ONE])
+        for title, mark, reasons in listed:
+            shown.setdefault((title, mark), []).extend((bay, sentence) for sentence in reasons[:OF_ONE])
     why = tuple((title, mark, tuple(every[:MOST_SENTENCES])) for (title, mark), every in shown.items())
-    count = sum(len(told) for _, listed in of_bays for *_, told in listed)
-    return why, count - sum(len(told) for *_, told in why)
+    count = sum(len(reasons) for _, listed in of_bays for *_, reasons in listed)
+    return why, count - sum(len(reasons) for *_, reasons in why)
 
 
 def figures(caption: str, found: Sequence[FleetRow], names: Sequence[str], most: int = MOST_ROWS) -> Table:

@@ -202,14 +202,14 @@ def _drives(story: RunReader, judged: Sequence[Judged], drives: Mapping[str, str
         of_array = members.setdefault(record.fact("geometry", str, ""), set())
         of_array.update(record.fact("members", tuple[str, ...], ()))
     loaded, inspected = set[str](), set[str]()
-    for each in (one for one in judged if one.is_promised and one.claim not in OF_HEALTH):
-        named = {by_name.get(part.name, part.name) for part in each.members}
-        if each.is_inspection:
+    for evidence in (one for one in judged if one.is_promised and one.claim not in OF_HEALTH):
+        named = {by_name.get(part.name, part.name) for part in evidence.members}
+        if evidence.is_inspection:
             inspected |= named
             continue
         loaded |= named
-        is_of_all = not named or each.claim == FAILED_DRIVES  # which names those that failed
-        for geometry in each.geometries if is_of_all else ():
+        is_of_all = not named or evidence.claim == FAILED_DRIVES  # which names those that failed
+        for geometry in evidence.geometries if is_of_all else ():
             first = list(drives)[: parse_geometry(geometry)[2]]
             loaded |= members.get(geometry) or set(first)
     return loaded & drives.keys(), inspected & drives.keys()

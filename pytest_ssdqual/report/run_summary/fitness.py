@@ -343,9 +343,9 @@ def _limits(counts: Counts, manifest: Manifest, coverage: Coverage) -> Iterator[
         )
     yield from (f"{_capital(str(each))} (not required)." for each in coverage.hollow if each not in coverage.missing)
     yield from (f"{_capital(str(each))} (not promised)." for each in coverage.unpromised)
-    for each in manifest.remarks:
-        if FORCED in each:
-            yield f"{_capital(each.partition(':')[0])} ({FORCED})."
+    for remark in manifest.remarks:
+        if FORCED in remark:
+            yield f"{_capital(remark.partition(':')[0])} ({FORCED})."
     models = manifest.without_sheet
     if models or (manifest.spec and manifest.spec.name == DEFAULT):
         of = f" of {named(models, MOST_NAMED)}" if models else ""

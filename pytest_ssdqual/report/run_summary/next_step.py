@@ -40,7 +40,7 @@ def next_steps(
         steps = [Step(text), *(steps if failed or slow else ())]
     noted = []
     if run.changed and not steps:
-        drives = [run.manifest.serials.get(each.drive) or each.drive for each in run.changed]
+        drives = [run.manifest.serials.get(change.drive) or change.drive for change in run.changed]
         noted = [Step(f"Look at what was found about {_placed(run, drives)}, which the verdict does not count.")]
     if run.manifest.is_readable and not run.manifest.acceptance:
         steps.append(Step("Run it again with a protocol for acceptance:", f"--ssd-protocol={for_acceptance()}"))

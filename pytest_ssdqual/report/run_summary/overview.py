@@ -105,8 +105,8 @@ def _inspected(run: RunView) -> tuple[InspectedDrive, ...]:
 
 def failed_drives(run: RunView) -> tuple[str, ...]:
     """Return the serial numbers of the drives that failed under the load."""
-    found = (each for each in run.judged if each.claim == FAILED)
-    return tuple(dict.fromkeys(part.name for each in found for part in each.members))
+    failures = (judged for judged in run.judged if judged.claim == FAILED)
+    return tuple(dict.fromkeys(part.name for failure in failures for part in failure.members))
 
 
 def _charge(guilty: int, alone: int) -> str:
@@ -271,6 +271,6 @@ def error_rates(run: RunView) -> tuple[str, ...]:
     noted = run.manifest.family
     if noted is None:
         return ()
-    judged = [(each.test, each) for each in run.judged]
-    found = family.tally(judged, noted.error_control, noted.confidence)
-    return tuple(family.lines(found, run.document("protocol"))) if found else ()
+    by_test = [(judged.test, judged) for judged in run.judged]
+    tallied = family.tally(by_test, noted.error_control, noted.confidence)
+    return tuple(family.lines(tallied, run.document("protocol"))) if tallied else ()

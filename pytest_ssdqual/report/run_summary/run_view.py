@@ -82,7 +82,7 @@ class RunView:
         changed = tuple(story.contents(WorsenedDrive, WORSENED))
         worse = {each.drive for each in changed if each.defects}
         unread = sum(not drive.has_health for drive in story.manifest.drives)
-        unlogged = sum("host_faults" in str(each.facts.get("unknown")) for each in story.of("environment"))
+        unlogged = sum("host_faults" in record.fact("unknown", list[str], []) for record in story.of("environment"))
         counts = count(judged, errors, story.unreadable, sum(map(len, skips.values())), len(worse), unread, unlogged)
         verdict = stand(counts, story.manifest, coverage.coverage(story, judged))
         budget = BudgetUse.of(each for kind in time_budget.KINDS for each in story.of(kind))

@@ -74,15 +74,15 @@ def shared_links(story: RunReader) -> Table:
     """
     noted = list(story.contents(SharedLinks, "shared_links"))[-1:]
     links = noted[0].links if noted else ()
-    runs = [run for record in _bare(story) for run in record.runs] if links else []
+    runs = _side_by_side(story) if links else []
     rows = [_shared(link, runs) for link in links]
     return bounded(LINK_COLUMNS, rows, f"Links that drives share: {len(rows):,}", MOST_ROWS, REST)
 
 
-def _bare(story: RunReader) -> Iterator[MeasuredRecord]:
-    for record in story.contents(MeasuredRecord, "measured", "member"):
-        if record.geometry.is_side_by_side:
-            yield record
+def _side_by_side(story: RunReader) -> list[RunRecord]:
+    """Return the runs of bare drives; a damaged record without members has none."""
+    records = story.contents(MeasuredRecord, "measured", "member")
+    return [run for record in records if record.geometry.is_side_by_side for run in record.runs if run.members]
 
 
 def _shared(link: SharedLink, runs: Iterable[RunRecord]) -> TableRow:

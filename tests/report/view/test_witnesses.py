@@ -4,7 +4,7 @@ import html
 import re
 from dataclasses import replace
 
-from support.builders import strategies
+from support.builders import charted, strategies
 
 from pytest_ssdqual.qual.measured.environment import (
     ArrayEnvironment,
@@ -12,9 +12,13 @@ from pytest_ssdqual.qual.measured.environment import (
     DeviceQueue,
     DeviceTraffic,
     DrivePlacement,
+    SharedLink,
+    SharedLinks,
     StripeCache,
     Traffic,
 )
+from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.view import witnesses
 
@@ -51,3 +55,15 @@ def test_md_and_the_host() -> None:
     assert rows["md's workers"] == "3.4 CPUs, 8 on each NUMA node"
     assert rows["md's stripe cache"].startswith("95% in use")
     assert rows["CPUs most in interrupts"].startswith("CPU 1: 70%")
+
+
+def test_a_damaged_measurement_without_members_loads_no_shared_link() -> None:
+    reads = Workload("randread", "128k", 32)
+    link = SharedLink("PCIe switch 0000:3b:00.0", 8.0, 4, charted.SERIALS[:2])
+    noted = charted.record("shared_links", plain(SharedLinks((link,))))
+    loaded = charted.measured("drivex4", reads, 1000.0)
+    damaged = charted.measured("drivex4", reads, 9000.0, members=[])
+    (row,) = witnesses.shared_links(charted.story(noted, loaded, damaged)).rows
+    assert (row[1], row[4]) == ("2", "65.5 MB/s")
+    (row,) = witnesses.shared_links(charted.story(noted, damaged)).rows
+    assert row[4:] == ("", "", "")

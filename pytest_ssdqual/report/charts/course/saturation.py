@@ -54,8 +54,8 @@ SETTLED = {"color": RULE["color"], "linestyle": "--", "linewidth": 1.4, "alpha":
 
 def strips(story: RunReader) -> Iterator[SaturationRecord]:
     """Yield the recorded saturations."""
-    found = story.contents(SaturationRecord, "saturation")
-    return (strip for strip in found if strip.capacity_bytes > 0 and strip.run.round_iops and strip.asked.writes)
+    records = story.contents(SaturationRecord, "saturation")
+    return (strip for strip in records if strip.capacity_bytes > 0 and strip.run.round_iops and strip.asked.writes)
 
 
 def _drives(strip: SaturationRecord) -> int:
@@ -77,7 +77,7 @@ def points_of(strip: SaturationRecord) -> list[Pair]:
 def verdicts_of(notes: Notes, strip: SaturationRecord) -> list[Evidence]:
     """Return the verdicts on this curve."""
     place = ((str(strip.geometry),), (str(strip.asked),))
-    verdicts = (each for each in notes.judged if each.about is About.SATURATION)
+    verdicts = (judged for judged in notes.judged if judged.about is About.SATURATION)
     return [evidence for evidence in verdicts if (evidence.geometries, evidence.workloads) == place]
 
 
