@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from support.builders.sheet import PRODUCT, promise
 from support.builders.suite import suite
+
+from pytest_ssdqual.plugin.session import folded
+from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
+from pytest_ssdqual.report.evidence.evidence import attach
+from pytest_ssdqual.report.evidence.health import counted
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -23,7 +29,7 @@ def test_other():
 """
 
 
-def failed(result: pytest.RunResult) -> list[str]:
+def heads(result: pytest.RunResult) -> list[str]:
     """The head lines of pytest's sections of failures and errors."""
     return [line.strip("_ ") for line in result.outlines if line.startswith("_") and " test_" in line]
 
@@ -39,7 +45,7 @@ def test_a_cause_is_shown_once_with_the_number_of_its_tests(inner: Inner, monkey
     monkeypatch.setenv("SIMULATED_SLOW", "SSDQ0002=0.2")
     result = run(inner)
     result.assert_outcomes(failed=5)
-    assert [name.partition("[")[0] for name in failed(result)] == ["test_own", "test_other", "test_iops"]
+    assert [name.partition("[")[0] for name in heads(result)] == ["test_own", "test_other", "test_iops"]
     text = result.stdout.str()
     assert text.count("2 more tests for the same reason") == 1
     assert "assert verdict" not in text
@@ -50,7 +56,7 @@ def test_a_cause_is_shown_once_with_the_number_of_its_tests(inner: Inner, monkey
 def test_who_asks_for_more_gets_each_test(inner: Inner, monkeypatch: pytest.MonkeyPatch, option: str) -> None:
     monkeypatch.setenv("SIMULATED_SLOW", "SSDQ0002=0.2")
     result = run(inner, option)
-    assert len([name for name in failed(result) if "test_iops" in name]) == 3
+    assert len([name for name in heads(result) if "test_iops" in name]) == 3
     assert "for the same reason" not in result.stdout.str()
 
 
@@ -60,5 +66,32 @@ def test_a_failed_drive_is_one_error_for_all_tests_that_need_it(inner: Inner, mo
     (inner.pytester.path / "acme.toml").write_text(PRODUCT + promise(claim="steady_iops", at_least="70 IOPS"))
     result = inner.run("--ssd-devices=lab:3", "--ssd-spec=acme.toml", "--ssd-protocol=quick")
     result.assert_outcomes(failed=1, errors=5)
-    assert [name.partition("[")[0] for name in failed(result)] == ["ERROR at setup of test_iops", "test_iops"]
+    assert [name.partition("[")[0] for name in heads(result)] == ["ERROR at setup of test_iops", "test_iops"]
     assert set(inner.outcomes().values()) == {"failure", "error"}, "JUnit has each"
+
+
+def test_a_traceback_of_another_test_keeps_the_exceptions_before_its_own(inner: Inner) -> None:
+    inner.pytester.makepyfile(
+        test_side=suite('"drive"', iops=("steady_iops", LOADS[0]))
+        + """
+
+def test_own():
+    try:
+        raise ValueError("the first")
+    except ValueError as error:
+        raise RuntimeError("the second") from error
+"""
+    )
+    (inner.pytester.path / "acme.toml").write_text(PRODUCT + promise(claim="steady_iops", at_least="1 IOPS"))
+    result = inner.run("--ssd-devices=lab:3", "--ssd-spec=acme.toml", "--ssd-protocol=quick")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*ValueError: the first", "*RuntimeError: the second"])
+
+
+@pytest.mark.parametrize(("culprit", "shown"), [(Culprit.MD, 1), (Culprit.UNKNOWN, 2), (Culprit.UNEXPLAINED, 2)])
+def test_promises_without_a_known_cause_are_not_folded(culprit: Culprit, shown: int) -> None:
+    verdict = counted("drive_health", "drivex1", "", {"S1": ["failed"]}, sentence="failed", remarks=())
+    reports = [pytest.TestReport(name, ("", 0, ""), {}, "failed", None, "call") for name in ("one", "two")]
+    for report in reports:
+        attach(report, [replace(verdict, cause=Cause(culprit, "evidence"))])
+    assert len(list(folded._examples(reports))) == shown
