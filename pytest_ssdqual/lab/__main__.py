@@ -23,18 +23,18 @@ T = TypeVar("T")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m pytest_ssdqual.lab", description=__doc__)
-    count = _told(lambda text: check_count(int(text)))
+    count = _argument(lambda text: check_count(int(text)))
     parser.add_argument("--drives", type=count, default=8, metavar="N", help="number of emulated drives (default: 8)")
     parser.add_argument("--iops", type=int, default=300, help="speed of each drive (default: 300)")
     parser.add_argument(
         "--latency",
-        type=_told(parse_latency),
+        type=_argument(parse_latency),
         default=0,
         metavar="TIME",
         help='of each I/O, e.g. "64 ms"; the drives keep no data',
     )
     parser.add_argument(
-        "--release", type=_told(_release), default="", help="Debian release, e.g. debian13 (default: the host's)"
+        "--release", type=_argument(_release), default="", help="Debian release, e.g. debian13 (default: the host's)"
     )
     parser.add_argument("--build-only", action="store_true", help="build the guest's image and boot nothing")
     options = parser.parse_args(arguments)
@@ -66,8 +66,8 @@ def _say(sentence: str) -> None:
     print(sentence, file=sys.stderr, flush=True)
 
 
-def _told(parse: Callable[[str], T]) -> Callable[[str], T]:
-    """Let argparse tell why a text cannot be parsed."""
+def _argument(parse: Callable[[str], T]) -> Callable[[str], T]:
+    """Return a parser whose ``ValueError`` becomes the error of argparse."""
 
     def parsed(text: str) -> T:
         try:

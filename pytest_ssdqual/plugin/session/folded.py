@@ -20,8 +20,8 @@ from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, carried_b
 #: own configuration, which holds for its suites in a clone.
 CATEGORIES = "failed", "error"
 SHORT_STYLES = "auto", "short"
-#: Failures without a cause have nothing in common.
-NOT_KNOWN = Culprit.UNKNOWN, Culprit.UNEXPLAINED
+#: With these no cause was found, so that two promises need not have failed for the same reason.
+NO_CAUSE = Culprit.UNKNOWN, Culprit.UNEXPLAINED
 #: The words between an array and the reason why it was not measured.
 NOT_MEASURED = " was not measured: "
 
@@ -62,7 +62,7 @@ def _failed(report: pytest.TestReport) -> Evidence | None:
 def _cause(report: pytest.TestReport) -> Hashable:
     """Return what the reports of one cause have in common; those of other plugins and tests are alone."""
     failed = _failed(report)
-    if failed and failed.cause and failed.cause.culprit not in NOT_KNOWN:
+    if failed and failed.cause and failed.cause.culprit not in NO_CAUSE:
         return failed.cause.culprit, failed.cause.drives
     message = str(getattr(getattr(report.longrepr, "reprcrash", None), "message", ""))
     if failed or not message or not _is_sentence(_entries(report)):
@@ -81,17 +81,22 @@ def _is_sentence(entries: Sequence[Any]) -> bool:
 
 
 def _brief(report: pytest.TestReport, others: int) -> pytest.TestReport:
-    """Return a copy with the sentence of a failed promise only, and the number of other tests with the same cause."""
+    """Return a copy with the sentence of a failed promise only, and the number of other tests with the same cause.
+
+    A report of neither stays as it is, with the exceptions before its own.
+    """
     text: Any = report.longrepr
     entries = _entries(report)
-    if not entries or not hasattr(text, "chain"):
+    is_verdict = _failed(report) is not None and _is_sentence(entries)
+    if not (is_verdict or others) or not entries or not hasattr(text, "chain"):
         return report
-    if _failed(report) and _is_sentence(entries):
+    if is_verdict:
         entries = entries[:1]  # the rest shows ``assert verdict``, and the evidence that the run folder has
     if others:
         more = f"{others:,} more {'test' if others == 1 else 'tests'} for the same reason: -v shows each"
         entries[-1] = replace(entries[-1], lines=[*entries[-1].lines, more])
     shown = copy(report)
     traceback = replace(text.reprtraceback, reprentries=entries)
-    shown.longrepr = type(text)([(traceback, text.reprcrash, None)])
+    earlier = [] if is_verdict else text.chain[:-1]
+    shown.longrepr = type(text)([*earlier, (traceback, text.reprcrash, None)])
     return shown

@@ -345,9 +345,11 @@ class BayRun:
         # A drive that erases itself answers no command until it is done.
         if channel.unfinished():
             return
-        failures = setup.failures
+        failures, paths = setup.failures, [drive.path for drive in setup.held.drives]
         for drive in setup.held.drives:  # by the names that they have now
             failed, before = failures.failed.get(drive.name), failures.before.get(drive.path)
+            if failed and paths.count(drive.path) > 1:
+                before = None  # it did not come back after a power cut, and another drive has its name
             repaired = failures.repairs(drive.name)
             defects = [failed.sentence] if failed else []
             findings = [*defects, *(sentence for sentence, _ in repaired)]

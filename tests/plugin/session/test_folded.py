@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from support.builders.sheet import PRODUCT, promise
 from support.builders.suite import suite
+
+from pytest_ssdqual.plugin.session import folded
+from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
+from pytest_ssdqual.report.evidence.evidence import attach
+from pytest_ssdqual.report.evidence.health import counted
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -25,7 +31,7 @@ def test_other(subtests):
 """
 
 
-def failed(result: pytest.RunResult) -> list[str]:
+def heads(result: pytest.RunResult) -> list[str]:
     """The head lines of pytest's sections of failures and errors."""
     return [line.strip("_ ") for line in result.outlines if line.startswith("_") and " test_" in line]
 
@@ -40,7 +46,7 @@ def run(inner: Inner, *options: str) -> pytest.RunResult:
 def test_a_cause_is_shown_once_with_the_number_of_its_tests(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_SLOW", "SSDQ0002=0.2")
     result = run(inner)
-    names = [name.partition("[")[0].split()[0] for name in failed(result)]
+    names = [name.partition("[")[0].split()[0] for name in heads(result)]
     assert names == ["test_own", "test_other", "test_other", "test_other", "test_iops"], "subtests are failures, too"
     text = result.stdout.str()
     assert text.count("2 more tests for the same reason") == 1
@@ -52,7 +58,7 @@ def test_a_cause_is_shown_once_with_the_number_of_its_tests(inner: Inner, monkey
 def test_who_asks_for_more_gets_each_test(inner: Inner, monkeypatch: pytest.MonkeyPatch, option: str) -> None:
     monkeypatch.setenv("SIMULATED_SLOW", "SSDQ0002=0.2")
     result = run(inner, option)
-    assert len([name for name in failed(result) if "test_iops" in name]) == 3
+    assert len([name for name in heads(result) if "test_iops" in name]) == 3
     assert "for the same reason" not in result.stdout.str()
 
 
@@ -62,17 +68,32 @@ def test_a_failed_drive_is_one_error_for_all_tests_that_need_it(inner: Inner, mo
     (inner.pytester.path / "acme.toml").write_text(PRODUCT + promise(claim="steady_iops", at_least="70 IOPS"))
     result = inner.run("--ssd-devices=lab:3", "--ssd-spec=acme.toml", "--ssd-protocol=quick")
     result.assert_outcomes(failed=1, errors=5)
-    assert [name.partition("[")[0] for name in failed(result)] == ["ERROR at setup of test_iops", "test_iops"]
+    assert [name.partition("[")[0] for name in heads(result)] == ["ERROR at setup of test_iops", "test_iops"]
     assert set(inner.outcomes().values()) == {"failure", "error"}, "JUnit has each"
 
 
-def test_causes_that_are_unknown_are_not_one(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half of the drives are slow under writes, and nobody can tell why."""
-    monkeypatch.setenv("SIMULATED_SLOW", ",".join(f"SSDQ000{number}=0.6" for number in (5, 6, 7, 8)))
-    loads = (load.replace("randread", "randwrite") for load in LOADS)
-    inner.pytester.makepyfile(test_half=suite('"drive"', iops=("steady_iops", *loads)))
-    (inner.pytester.path / "acme.toml").write_text(PRODUCT + promise(claim="steady_iops", at_least="285 IOPS"))
-    result = inner.run("--ssd-devices=lab:8", "--ssd-spec=acme.toml", "--ssd-protocol=quick")
-    causes = {record["cause"]["culprit"] for record in inner.records("verdict") if record["outcome"] == "fail"}
-    assert causes == {"unknown"}
-    assert len(failed(result)) == 3
+def test_a_traceback_of_another_test_keeps_the_exceptions_before_its_own(inner: Inner) -> None:
+    inner.pytester.makepyfile(
+        test_side=suite('"drive"', iops=("steady_iops", LOADS[0]))
+        + """
+
+def test_own():
+    try:
+        raise ValueError("the first")
+    except ValueError as error:
+        raise RuntimeError("the second") from error
+"""
+    )
+    (inner.pytester.path / "acme.toml").write_text(PRODUCT + promise(claim="steady_iops", at_least="1 IOPS"))
+    result = inner.run("--ssd-devices=lab:3", "--ssd-spec=acme.toml", "--ssd-protocol=quick")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*ValueError: the first", "*RuntimeError: the second"])
+
+
+@pytest.mark.parametrize(("culprit", "shown"), [(Culprit.MD, 1), (Culprit.UNKNOWN, 2), (Culprit.UNEXPLAINED, 2)])
+def test_promises_without_a_known_cause_are_not_folded(culprit: Culprit, shown: int) -> None:
+    verdict = counted("drive_health", "drivex1", "", {"S1": ["failed"]}, sentence="failed", remarks=())
+    reports = [pytest.TestReport(name, ("", 0, ""), {}, "failed", None, "call") for name in ("one", "two")]
+    for report in reports:
+        attach(report, [replace(verdict, cause=Cause(culprit, "evidence"))])
+    assert len(list(folded._examples(reports))) == shown
