@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -92,11 +93,12 @@ def blamed(found: Iterable[CauseGroup]) -> dict[str, int]:
 
 def left_out(records: Iterable[Record], judged: Iterable[Evidence]) -> dict[str, str]:
     """Return by serial number why drives that did not fail have no valid figure, which left promises inconclusive."""
-    undecided = " ".join(each.sentence for each in judged if each.outcome is Finding.INCONCLUSIVE)
+    undecided = " ".join(evidence.sentence for evidence in judged if evidence.outcome is Finding.INCONCLUSIVE)
     return {
         serial: f"drive {serial} was left out: {why}".replace(f": drive {serial} ", ": it ")
         for record in records
         if not record.facts.get("failed")
         for serial, why in record.fact("drives", dict[str, str], {}).items()
-        if serial in undecided
+        # One serial number may be the beginning of another.
+        if re.search(rf"(?<!\w){re.escape(serial)}(?!\w)", undecided)
     }

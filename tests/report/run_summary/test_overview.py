@@ -251,6 +251,7 @@ def left_out(serial: str, why: str, failed: Sequence[str] = ()) -> dict[str, obj
 def test_a_drive_that_was_left_out_is_a_cause_and_is_to_be_mended(write_run: WriteRun, claimed: Claimed) -> None:
     undecided = replace(claimed(), outcome=Finding.INCONCLUSIVE, sentence="no figure of S2, S3")
     records = [judged(undecided), left_out("S2", "drive S2 is connected by x2"), left_out("S3", "it died", ["S3"])]
+    records.append(left_out("S", "drive S is another one, whose serial number is the beginning of that"))
     found = first_screen(write_run(*records, bays=BAYS, exit_status=1))
     assert found.causes == (Reason("drive S2 was left out: it is connected by x2"),)
     (step,) = found.steps
