@@ -12,7 +12,7 @@ from pytest_ssdqual.plugin.session import state
 from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
 from pytest_ssdqual.rig.drives.failed import DriveFailures
-from pytest_ssdqual.rig.health.health import DriveHealth
+from pytest_ssdqual.rig.health import health
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -122,12 +122,12 @@ def test_a_kernel_without_md_is_found_before_anything_is_purged(
 
 def test_a_drive_that_is_gone_has_not_the_health_of_the_drive_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     gone, present = drives.named("nvme0n1", "GONE"), drives.named("nvme0n1", "PRESENT")
-    before, after = (DriveHealth(True, 30, 3, 0, {"nvme": errors}, 100, 10**12, "{}") for errors in (0, 5))
+    before, after = (health.DriveHealth(True, 30, 3, 0, {"nvme": errors}, 100, 10**12, "{}") for errors in (0, 5))
     failures = DriveFailures({gone.path: before}, {"GONE": FailedDrive("GONE", ("it did not come back",), ())})
     kept: list[str] = []
     worsened: dict[str, Any] = {}
-    monkeypatch.setattr(state.health, "read", lambda channel, drives: {drive.path: after for drive in drives})
-    monkeypatch.setattr(state, "keep_health", lambda journal, drive, health, when: kept.append(drive.name))
+    monkeypatch.setattr(health, "read", lambda channel, drives: {drive.path: after for drive in drives})
+    monkeypatch.setattr(state, "keep_health", lambda journal, drive, read, when: kept.append(drive.name))
     journal = SimpleNamespace(note=lambda kind, **facts: worsened.update({facts["drive"]: facts["findings"]}))
     run = BayRun(SimpleNamespace(journal=journal), ExitStack())  # type: ignore[arg-type]
     setup = SimpleNamespace(failures=failures, held=SimpleNamespace(drives=(gone, present)))
