@@ -220,10 +220,10 @@ class BayOpener:
         drives = [topology.drive(kname) for kname in dict.fromkeys(match.kname for match in matches)]
         drives = self._typed(channel, drives)
         # The inspection reports a drive that smartctl cannot identify.
-        found = health.identify(channel, drives)
+        healths = health.identify(channel, drives)
         drives = [
-            replace(drive, firmware=found[drive.path].firmware or drive.firmware)
-            for drive in _without_virtual_health(channel, drives, found)
+            replace(drive, firmware=healths[drive.path].firmware or drive.firmware)
+            for drive in _without_virtual_health(channel, drives, healths)
         ]
         return Bay(target, tuple(drives), provenance.facts(channel), _without_health(drives))
 

@@ -198,17 +198,17 @@ def _one_drive(found: PredictedArray, workload: Workload) -> Estimate | None:
     return replace(nearest, value=value, low=value * (1 - usual.error), high=value * (1 + usual.error))
 
 
-def _replaced(found: PredictedArray, drives: Collection[str]) -> Prediction:
+def _replaced(array: PredictedArray, drives: Collection[str]) -> Prediction:
     """Predict the array with the named drives replaced by median ones."""
-    return found.by(prediction.with_median(found.curves, drives, found.depth))
+    return array.by(prediction.with_median(array.curves, drives, array.depth))
 
 
-def _even(found: PredictedArray, every: Sequence[MemberCurve]) -> Prediction:
+def _even(array: PredictedArray, every: Sequence[MemberCurve]) -> Prediction:
     """Predict the array with every member like the median of all drives, at the array's own mix."""
-    mix = found.curves[0].read_fraction
-    ordered = sorted((each for each in every if each.read_fraction == mix), key=lambda each: each.iops(found.depth))
+    mix = array.curves[0].read_fraction
+    ordered = sorted((each for each in every if each.read_fraction == mix), key=lambda each: each.iops(array.depth))
     usual = ordered[len(ordered) // 2]
-    return found.by([replace(usual, drive=each.drive) for each in found.curves])
+    return array.by([replace(usual, drive=each.drive) for each in array.curves])
 
 
 def _typical(measured: Measured) -> Run:
@@ -225,15 +225,15 @@ def _estimate(measured: Measured) -> Estimate:
         return Estimate(measured.iops, measured.iops, measured.iops, 1, Unit.IOPS)
 
 
-def _latency(asked: BrokenLatency, found: PredictedArray) -> LatencyEvidence:
+def _latency(asked: BrokenLatency, array: PredictedArray) -> LatencyEvidence:
     """Return what bare members make of a latency; rare slow I/Os are counted, as no simulation is long enough."""
     evidence = LatencyEvidence(asked.measured_ns, asked.limit_ns)
     if asked.claim in OF_KIND:
         is_read = asked.claim is Claim.READ_MEAN_LATENCY
-        return shortfall.of_mean(evidence, found.prediction, found.curves, is_read, partial(_replaced, found))
+        return shortfall.of_mean(evidence, array.prediction, array.curves, is_read, partial(_replaced, array))
     q = QUANTILES.get(asked.claim)
     if q is not None and q <= shortfall.DEEPEST:
-        return shortfall.of_quantile(evidence, found.prediction, found.curves, q, partial(_replaced, found))
+        return shortfall.of_quantile(evidence, array.prediction, array.curves, q, partial(_replaced, array))
     promised = asked.times_per_hour if q is None else 1 - q
     rate = shortfall.Rate(promised, is_of_spells=q is None)
-    return shortfall.of_rare(evidence, found.prediction, found.curves, rate)
+    return shortfall.of_rare(evidence, array.prediction, array.curves, rate)

@@ -80,8 +80,9 @@ def after_power_cuts(request: pytest.FixtureRequest, campaign: Campaign, geometr
     findings = {drive.serial: drive.findings for drive in losses}
     has_lost = any(findings.values())
     absent = _absent(request, campaign, geometry, findings)
-    if not has_lost and any(not drive.failed for drive in absent):
-        raise InvalidMeasurement(f"nothing is decided about {', '.join(map(str, absent))}: their power was not cut")
+    uncut = [str(drive) for drive in absent if not drive.failed]
+    if uncut and not has_lost:
+        raise InvalidMeasurement(f"nothing is decided about {', '.join(uncut)}: their power was not cut")
     cuts = (max if has_lost else min)(drive.judged for drive in losses)
     result = DrivesHealth(findings, f"data after {counted(cuts, 'power cut')}")
     bound = "" if has_lost else f", so at most {power_loss.bound_percent(cuts):.3g} % lose any (95 % confidence)"

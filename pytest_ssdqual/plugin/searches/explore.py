@@ -136,11 +136,11 @@ class Explorer:
         Promises of ``specs/default.toml`` do not count: they are made for the workloads of the suites, and the best
         drive would break them by a 1 MiB write with a flush.
         """
-        found = {claim: self.spec.limit(claim, self.geometry, workload) for claim in searched(self.spec)}
+        limits = {claim: self.spec.limit(claim, self.geometry, workload) for claim in searched(self.spec)}
         step = CampaignStep(StepKind.MEASURED, self.geometry, workload)
-        if not any(found.values()) or needs.objections([step], self.drives):
+        if not any(limits.values()) or needs.objections([step], self.drives):
             return {}
-        return {claim: limit for claim, limit in found.items() if limit is not None}
+        return {claim: limit for claim, limit in limits.items() if limit is not None}
 
     def look_at(self, workload: Workload) -> Probed | None:
         """Probe a workload once; return None if it has no promise or the budget is used up."""

@@ -113,22 +113,22 @@ class BayStart:
         if self.run is None or self.journal is None:
             raise RuntimeError("the bay was not opened")
         self.is_noted = True
-        found = self.run.qualification
+        run = self.run.qualification
         if self.resumed:  # the facts of the site are in its manifest
             manifest = replace(
-                self.resumed.continued(found.present), expected=found.expected, budget_s=found.budget_s,
-                required_claims=found.settings.required_claims,
+                self.resumed.continued(run.present), expected=run.expected, budget_s=run.budget_s,
+                required_claims=run.settings.required_claims,
             )  # fmt: skip
         else:
             of_site = self.config.hook.pytest_ssdqual_facts(machine=self.run.channel)
-            manifest = found.manifest(self.journal, {name: facts[name] for facts in of_site if facts for name in facts})
+            manifest = run.manifest(self.journal, {name: facts[name] for facts in of_site if facts for name in facts})
         self.run.manifest = manifest
         self.journal.write_manifest(manifest.to_record())
         if self.resumed:
-            self.resumed.note_begun(self.journal, found.present)
+            self.resumed.note_begun(self.journal, run.present)
         else:
-            drives = [drive.identity for drive in found.bay.drives]
-            self.journal.note("run_started", machine=found.bay.machine, drives=drives)
+            drives = [drive.identity for drive in run.bay.drives]
+            self.journal.note("run_started", machine=run.bay.machine, drives=drives)
 
     def _run(self, bay: Bay) -> BayRun:
         """Check what needs the drives, and fix the settings of the run."""

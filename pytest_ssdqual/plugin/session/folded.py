@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from pytest_ssdqual.plugin.fleet.xdist import bay_of
 from pytest_ssdqual.qual.validity.attribution import Culprit
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, carried_by
 
@@ -49,7 +50,7 @@ def _examples(reports: Sequence[pytest.TestReport]) -> Iterator[pytest.TestRepor
     """Yield the first report of each cause, with the number of the others."""
     groups: dict[Hashable, list[pytest.TestReport]] = {}
     for report in reports:
-        groups.setdefault(_cause(report), []).append(report)
+        groups.setdefault((bay_of(report), _cause(report)), []).append(report)
     for first, *others in groups.values():
         yield _brief(first, len(others))
 

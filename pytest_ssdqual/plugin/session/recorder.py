@@ -370,8 +370,8 @@ class Recorder:
             self.incomplete = str(error)
 
     def _write_artefacts(self, folder: Path) -> None:
-        found = self.run.qualification
-        self._artefacts = artefacts.write_all(folder, found.settings, alone=not found.name)
+        qualification = self.run.qualification
+        self._artefacts = artefacts.write_all(folder, qualification.settings, alone=not qualification.name)
 
     def write_summary(self, reporter: pytest.TerminalReporter) -> None:
         """Print the verdict, the table, what the run left behind, and the paths."""

@@ -209,8 +209,9 @@ class BayRun:
     @cached_property
     def attributor(self) -> Attributor | None:
         """What names the causes of shortfalls; None if the bare drives are not measured."""
-        found = self.qualification
-        return Attributor(self.begun_campaign, found.protocol.striping) if found.settings.members else None
+        if not self.qualification.settings.members:
+            return None
+        return Attributor(self.begun_campaign, self.qualification.protocol.striping)
 
     @cached_property
     def chain(self) -> Chain | None:
