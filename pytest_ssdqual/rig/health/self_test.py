@@ -37,7 +37,7 @@ class SelfTests:
 
     #: By name: a ``SelfTest``, ``ABSENT``, or why it is unknown.
     results: Mapping[str, str]
-    #: Seconds of the extended self-test by the drive's own figure, by the names of the drives that were to run it.
+    #: Seconds of the extended self-test by the drive's own figure, by the names of the drives that ran it.
     extended_s: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -74,7 +74,8 @@ def run(
     late = [drive for drive in running if drive.name not in ends]
     _command(machine, "end", late)
     too_late = {drive.name: f"it had not ended after {limits_s[drive.name]:g} s" for drive in late}
-    return SelfTests(prevented | refused | ends | too_late, extended_s)
+    ran_s = {name: seconds for name, seconds in extended_s.items() if not refused[name]}
+    return SelfTests(prevented | refused | ends | too_late, ran_s)
 
 
 def _watched(

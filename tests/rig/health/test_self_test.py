@@ -83,3 +83,12 @@ def test_a_drive_that_refused_is_left_alone_when_the_others_cannot_begin() -> No
         ("extended", long.kname), ("short", short.kname), ("end", short.kname),
     ]  # fmt: skip
     assert len(machine.asked[-1]) == 8
+
+
+def test_a_drive_that_refused_ran_none() -> None:
+    answer = inspected.text(drive(0).sysfs_name, {**inspected.nvme(), "id-ctrl": '{"oacs": 16, "edstt": 30}'})
+    machine = ScriptedMachine().on("sh", "-c", inspection.SCRIPT, answer=f"{answer}==end\n")
+    machine.on("sh", "-c", self_test.SCRIPT, answer="refused with exit status 1: busy\n")
+    tested = self_test.run(PermittedMachine(machine, lambda: None), [drive(0)], lambda what, s: None, extended=True)
+    assert "busy" in tested.results[drive(0).name]
+    assert tested.extended_s == {}
