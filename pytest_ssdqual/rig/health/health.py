@@ -136,8 +136,7 @@ def identify(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, Identifi
     A type that the user gave may lead to another drive behind the same controller, so a serial number that two such
     drives report is a problem of both.
     """
-    answers = each(machine, drives, _identified)
-    identified = {drive.path: answer for drive, answer in zip(drives, answers, strict=True)}
+    identified = dict(zip((drive.path for drive in drives), each(machine, drives, _identified), strict=True))
     typed = [drive.path for drive in drives if drive.smart_type not in (AUTO_SMART, NO_SMART)]
     serials = Counter(identified[path].serial for path in typed)
     for path in typed:
