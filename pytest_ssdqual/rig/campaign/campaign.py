@@ -207,10 +207,10 @@ class Campaign:
 
     def _earlier_ceiling(self, geometry: Geometry, workload: Workload) -> Ceiling | None:
         """Return the ceiling of an earlier session in this boot; one that was unknown may be known now."""
-        found = self.cache.earlier.recall(ResultKey("ceiling", geometry, str(workload)))
-        if not isinstance(found, Ceiling) or found.iops is None or found.asked != workload:
+        earlier = self.cache.earlier.recall(ResultKey("ceiling", geometry, str(workload)))
+        if not isinstance(earlier, Ceiling) or earlier.iops is None or earlier.asked != workload:
             return None
-        return found if found.boot_id == ceiling.boot_id(self.setup.machine) else None
+        return earlier if earlier.boot_id == ceiling.boot_id(self.setup.machine) else None
 
     def _is_known(self, step: CampaignStep) -> bool:
         return self.cache.knows(step, step.key)

@@ -73,7 +73,10 @@ class HeldDrives:
         self.require_lease_alone()
         names = {drive.kname: renamed.kname for drive, renamed in now.items()}
         self._displaced = {drive for drive in self.drives if drive not in now and drive.kname in names.values()}
-        self._contents = {names.get(kname, kname): content for kname, content in self._contents.items()}
+        gone = {drive.kname for drive in self._displaced}
+        self._contents = {
+            names.get(kname, kname): content for kname, content in self._contents.items() if kname not in gone
+        }
         self.drives = tuple(now.get(drive, drive) for drive in self.drives)
         self._look(tuple(now.values()), may_have_data=True)
 

@@ -136,14 +136,15 @@ def identify(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, Identifi
     A type that the user gave may lead to another drive behind the same controller, so a serial number that two such
     drives report is a problem of both.
     """
-    answers = each(machine, drives, _identified)
-    found = {drive.path: answer for drive, answer in zip(drives, answers, strict=True)}
+    identified = dict(zip((drive.path for drive in drives), each(machine, drives, _identified), strict=True))
     typed = [drive.path for drive in drives if drive.smart_type not in (AUTO_SMART, NO_SMART)]
-    serials = Counter(found[path].serial for path in typed)
+    serials = Counter(identified[path].serial for path in typed)
     for path in typed:
-        if (serial := found[path].serial) and serials[serial] > 1:
-            found[path] = Identification(problem=f"has the serial number {serial} for smartctl, as another drive has")
-    return found
+        if (serial := identified[path].serial) and serials[serial] > 1:
+            identified[path] = Identification(
+                problem=f"has the serial number {serial} for smartctl, as another drive has"
+            )
+    return identified
 
 
 def emulated_among(machine: Machine, drives: Sequence[Drive]) -> frozenset[str]:

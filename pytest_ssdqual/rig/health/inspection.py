@@ -311,7 +311,7 @@ def _of_nvme(smart: object, answers: Mapping[str, str]) -> dict[str, Any]:
     formats = list(items(namespace, "lbafs"))
     # FLBAS: bits 3:0 of the index, and above them bits 6:5, which a drive with more than 16 formats has.
     index = None if format_index is None else format_index & 0x0F | (format_index & 0x60) >> 1
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "spare_percent": smart_answer.spare_percent(smart),
         "spare_threshold_percent": whole(smart, "nvme_smart_health_information_log", "available_spare_threshold"),
         "has_self_tests": None if oacs is None else bool(oacs & SELF_TEST),
@@ -325,8 +325,8 @@ def _of_nvme(smart: object, answers: Mapping[str, str]) -> dict[str, Any]:
     }
     used = formats[index] if index is not None and index < len(formats) else None
     if (metadata_bytes := printed(used, "ms")) is not None:
-        found["metadata_bytes"] = metadata_bytes
-    return found
+        fields["metadata_bytes"] = metadata_bytes
+    return fields
 
 
 def _nvme_self_tests(log: Sequence[int]) -> int | None:

@@ -41,7 +41,7 @@ def with_growth(
     """
     after = read(machine, [drive for drive in drives if drive.name in before])
     grown = {name: between(before[name], count) for name, count in after.items()}
-    return replace(seen, drives=tuple(replace(each, media=grown.get(each.name)) for each in seen.drives))
+    return replace(seen, drives=tuple(replace(drive, media=grown.get(drive.name)) for drive in seen.drives))
 
 
 def read(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, MediaCount]:

@@ -7,7 +7,7 @@ extended one takes as long as the drive says (30 min of a P4510 of 15 TB, a day 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 
@@ -61,9 +61,11 @@ def run(
     extended_s = {name: seconds for name, seconds in stated_s.items() if 0 < seconds <= LONGEST_SELF_TEST_S}
     limits_s = {drive.name: LIMIT_S + 2 * extended_s.get(drive.name, 0) for drive in running}
     try:
-        refused = _begin(machine, running, extended_s)
-        # A self-test that this run did not begin, because of which the drive refuses, is not ended.
-        running = [drive for drive in running if not refused[drive.name]]
+        refused: dict[str, str] = {}
+        for kind, names in (("extended", extended_s.keys()), ("short", prevented.keys() - extended_s)):
+            refused |= _command(machine, kind, [drive for drive in running if drive.name in names])
+            # A self-test that this run did not begin, because of which the drive refuses, is not ended.
+            running = [drive for drive in running if not refused.get(drive.name)]
         ends = _watched(machine, running, limits_s, progress)
     except BaseException:
         with suppress(RigError):
@@ -72,14 +74,8 @@ def run(
     late = [drive for drive in running if drive.name not in ends]
     _command(machine, "end", late)
     too_late = {drive.name: f"it had not ended after {limits_s[drive.name]:g} s" for drive in late}
-    return SelfTests(prevented | refused | ends | too_late, extended_s)
-
-
-def _begin(machine: Machine, drives: Sequence[Drive], extended: Iterable[str]) -> dict[str, str]:
-    """Begin the self-tests; return by name why that was refused, empty for those that were not."""
-    long = [drive for drive in drives if drive.name in extended]
-    short = [drive for drive in drives if drive.name not in extended]
-    return _command(machine, "extended", long) | _command(machine, "short", short)
+    ran_s = {name: seconds for name, seconds in extended_s.items() if not refused[name]}
+    return SelfTests(prevented | refused | ends | too_late, ran_s)
 
 
 def _watched(

@@ -20,7 +20,7 @@ from pytest_ssdqual.qual.spec.protocol_rules import Bitmap
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.fio import process, stamped_io
-from pytest_ssdqual.rig.fio.jobs import Job, JobTarget
+from pytest_ssdqual.rig.fio.jobs import Job
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
 from pytest_ssdqual.rig.guard import label
@@ -74,10 +74,9 @@ class MdTarget:
         label.write_drives(self.setup.held.leased, drives)
         array = self._created(geometry, history.bitmap, zeroed=zeroed)
         atom = drives[0].physical_block_bytes if settings.atomic == "physical" else drives[0].logical_block_bytes
-        stripe = (
-            reference_model.stripe_bytes(geometry, self.setup.protocol.array.of(geometry)) if geometry.has_parity else 0
-        )
-        region_bytes = reference_model.region_bytes(geometry, self.setup.protocol.array.of(geometry))
+        tuned = self.setup.protocol.array.of(geometry)
+        stripe = reference_model.stripe_bytes(geometry, tuned) if geometry.has_parity else 0
+        region_bytes = reference_model.region_bytes(geometry, tuned)
         return TargetLayout(
             array.size_bytes,
             region_bytes,
@@ -107,14 +106,14 @@ class MdTarget:
     def write(self, history: int, stretches: Sequence[Stretch], *, flush: bool) -> None:
         """See ``IntegrityTarget``."""
         self.setup.held.require_lease()
-        job = stamped_io.write(self._target, history, stretches, flush=flush)
+        job = stamped_io.write(self.array.whole, history, stretches, flush=flush)
         self._fio(job, stretches).accepted(job.expectation)
 
     def differs(self, history: int, stretches: Sequence[Stretch]) -> bool:
         """See ``IntegrityTarget``; reads from the members, not from md's stripe cache."""
         if self.array.geometry.has_parity:
             survival_pattern.empty_stripe_cache(self.setup.machine, self.array.kname)
-        job = stamped_io.read(self._target, history, stretches)
+        job = stamped_io.read(self.array.whole, history, stretches)
         return stamped_io.differs(self._fio(job, stretches), job.expectation)
 
     def read(self, offset_bytes: int, size_bytes: int) -> bytes:
@@ -215,7 +214,7 @@ class MdTarget:
             while not self._is_clean() and time.monotonic() < end:
                 time.sleep(PAUSE_S)
         else:
-            acknowledged = power_cut.begin(self.setup.machine, self._target, history, over)
+            acknowledged = power_cut.begin(self.setup.machine, self.array.whole, history, over)
         doubtful = self.array.geometry.has_parity and mdadm.state(self.setup.machine, self.array.kname).degraded > 0
         power_cut.cut(self.setup, self.switch, self.array)
         forced = power_cut.assemble(self.setup, self.array, self._drives(members), dirty=doubtful)
@@ -252,10 +251,6 @@ class MdTarget:
         wanted = self.setup.protocol.integrity.member_bytes
         # mdadm keeps room for its superblock, a bitmap and a later reshape.
         return wanted if wanted < 0.75 * min(drive.size_bytes for drive in members) else None
-
-    @property
-    def _target(self) -> JobTarget:
-        return self.array.whole
 
     @property
     def _known(self) -> Array:

@@ -50,13 +50,13 @@ def measure(setup: Setup, geometry: Geometry, workload: Workload) -> Ceiling:
             iops = _on(setup, geometry, workload, members)
         driver = BRD if all(path["brd"] for path in map(OWN.fullmatch, members) if path) else NULL_BLK
         boot = boot_id(setup.machine)
-        found = Ceiling(geometry, str(workload), driver, iops, boot_id=boot, asked=workload)
+        measured = Ceiling(geometry, str(workload), driver, iops, boot_id=boot, asked=workload)
     except MachineLost:
         raise
     except (RigError, ValueError) as error:
-        found = Ceiling(geometry, str(workload), "", None, unknown=str(error), asked=workload)
-    setup.logbook.note("ceiling", **shallow(found))
-    return found
+        measured = Ceiling(geometry, str(workload), "", None, unknown=str(error), asked=workload)
+    setup.logbook.note("ceiling", **shallow(measured))
+    return measured
 
 
 def boot_id(machine: Machine) -> str:

@@ -269,7 +269,7 @@ def measure_alone(setup: Setup, array: Array, workload: Workload) -> DrivesAlone
         setup.progress(f"{drive.serial} alone: {workload}", window.ramp_s + window.window_s)
         one = replace(array, geometry=ONE, path=drive.path, members=(drive,), size_bytes=drive.size_bytes)
         measured.append(Measured((run(setup, one, workload, "alone", window).condensed(),)))
-    drives = tuple(each.summary() for each in measured)
+    drives = tuple(alone.summary() for alone in measured)
     setup.logbook.note("alone", **shallow(AloneRecord(array.geometry, str(workload), workload, drives)))
     return DrivesAlone(tuple(measured))
 

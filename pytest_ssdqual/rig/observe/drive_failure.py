@@ -75,12 +75,12 @@ def attributed(
             environment.note_failed(setup.logbook, array, workload, kind, "".join(raw), error, kernel)
         if isinstance(error, Disturbed):  # no fault of a device; the next attempt decides
             raise
-        found = _attribution(setup, array, since, error, kernel)
-        if found.origin is Fault.DRIVE:
-            setup.failures.failed |= {each.serial: each for each in found.drives}
-            raise DriveFailed(str(array.geometry), found.drives) from error
-        if found.why:
-            raise _prevented(error, found, array) from error
+        attribution = _attribution(setup, array, since, error, kernel)
+        if attribution.origin is Fault.DRIVE:
+            setup.failures.failed |= {drive.serial: drive for drive in attribution.drives}
+            raise DriveFailed(str(array.geometry), attribution.drives) from error
+        if attribution.why:
+            raise _prevented(error, attribution, array) from error
         if quoted := kernel_log.gravest(kernel, QUOTED) if kernel else ():
             error.args = (f"{error} (kernel log: {'; '.join(quoted)})",)
         raise

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import replace
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,7 @@ from support.simulator.simulated_disks import Device, World
 
 from pytest_ssdqual.rig.drives import survey
 from pytest_ssdqual.rig.drives.topology import Drive, Signature, Source, plain_uuid
-from pytest_ssdqual.rig.guard import held_drives, label, sampling
+from pytest_ssdqual.rig.guard import held_drives, label, refusals, sampling
 from pytest_ssdqual.rig.guard.content import examined
 from pytest_ssdqual.rig.guard.held_drives import (
     HeldDrives,
@@ -307,6 +308,34 @@ def test_drives_that_swapped_names_in_a_power_cut_are_held_on(leases: Leases) ->
     with pytest.raises(DriveRefused, match="not among the drives"):
         held.require([first])
     assert leases.events == ["take s1 s2 s3"], "the machine kept its power"
+
+
+def test_a_drive_whose_name_another_has_after_a_power_cut_is_no_objection_to_that_one(
+    leases: Leases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(disks())
+    first, second, third = drives_of(world)
+    held = HeldDrives(machine_of(world), (second, third, first))
+    back = replace(second, path=first.path, kname=first.kname)
+    world.disks[1].kname = first.kname
+    del world.disks[0]
+    own, stale = held._contents[second.kname], held._contents.pop(first.kname)
+    assert own is not stale
+    held._contents[first.kname] = stale  # the last one
+    known: list[object] = []
+
+    def recorded(*arguments: object, **named: object) -> dict[str, object]:
+        known.append(cast("dict[str, object]", named["known"])[back.kname])
+        return {}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(refusals, "recheck", recorded)
+        held.identify_again({second: back, third: third})
+    assert known[0] is own
+    held.require_same()
+    held.require([back, third])
+    with pytest.raises(DriveRefused, match="serial S2 where S1 was checked"):
+        held.require([first])
 
 
 @pytest.mark.parametrize("fault", ["use", "serial", "lease"])

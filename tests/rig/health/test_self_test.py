@@ -6,12 +6,14 @@ import os
 from pathlib import Path
 
 import pytest
+from support.builders import inspected
 from support.builders.drives import drive
 from support.fakes.scripted import ScriptedMachine
 from support.shells import SHELLS, run_script
 
 from pytest_ssdqual.rig.guard.lease import LeaseLost
 from pytest_ssdqual.rig.health import inspection, self_test
+from pytest_ssdqual.rig.machine.machine import RigError
 from pytest_ssdqual.rig.machine.side_by_side import PermittedMachine
 
 DRIVES = "nvme0n1", "/dev/nvme0n1", "auto", "sdb", "/dev/sdb", "megaraid,4"
@@ -64,3 +66,29 @@ def test_none_begins_when_the_lease_is_lost_while_the_drives_are_inspected() -> 
     with pytest.raises(LeaseLost):
         self_test.run(PermittedMachine(machine, permit), [drive(0)], lambda what, seconds: None)
     assert len(machine.asked) == 1
+
+
+def test_a_drive_that_refused_is_left_alone_when_the_others_cannot_begin() -> None:
+    long, short = drive(0), drive(1)
+    answers = inspected.text(long.sysfs_name, {**inspected.nvme(), "id-ctrl": '{"oacs": 16, "edstt": 30}'})
+    answers += inspected.text(short.sysfs_name, {**inspected.nvme(), "id-ctrl": '{"oacs": 16}'})
+    machine = ScriptedMachine().on("sh", "-c", inspection.SCRIPT, answer=f"{answers}==end\n")
+    script = "sh", "-c", self_test.SCRIPT, "self-test"
+    machine.on(*script, "extended", answer="refused with exit status 1: busy\n")
+    machine.on(*script, "short", answer=RigError("the connection was lost"))
+    machine.on(*script, "end", answer="\n")
+    with pytest.raises(RigError, match="connection"):
+        self_test.run(PermittedMachine(machine, lambda: None), [long, short], lambda what, s: None, extended=True)
+    assert [asked[4:6] for asked in machine.asked[1:]] == [
+        ("extended", long.kname), ("short", short.kname), ("end", short.kname),
+    ]  # fmt: skip
+    assert len(machine.asked[-1]) == 8
+
+
+def test_a_drive_that_refused_ran_none() -> None:
+    answer = inspected.text(drive(0).sysfs_name, {**inspected.nvme(), "id-ctrl": '{"oacs": 16, "edstt": 30}'})
+    machine = ScriptedMachine().on("sh", "-c", inspection.SCRIPT, answer=f"{answer}==end\n")
+    machine.on("sh", "-c", self_test.SCRIPT, answer="refused with exit status 1: busy\n")
+    tested = self_test.run(PermittedMachine(machine, lambda: None), [drive(0)], lambda what, s: None, extended=True)
+    assert "busy" in tested.results[drive(0).name]
+    assert tested.extended_s == {}
