@@ -137,7 +137,7 @@ class ErasedDrives:
 
 
 def left(before: Sequence[ScannedRange], after: Sequence[ScannedRange]) -> tuple[int, tuple[int, ...]]:
-    """Return the number of samples with data of their own before, and the offsets of those that still have them.
+    """Return the number of samples with data of their own before that were read again, and where these still are.
 
     Data that several places share, such as a pattern, are no drive's own: they may be what an erased block reads as.
     """
@@ -145,7 +145,7 @@ def left(before: Sequence[ScannedRange], after: Sequence[ScannedRange]) -> tuple
     own = [
         (first, now)
         for first, now in zip(before, after, strict=False)
-        if first.size_bytes and first.fill is None and counts[first.checksum] == 1
+        if first.size_bytes and now.size_bytes and first.fill is None and counts[first.checksum] == 1
     ]
-    same = (first for first, now in own if now.fill is None and now.size_bytes and first.checksum == now.checksum)
-    return len(own), tuple(each.begin_bytes for each in same)
+    same = (first for first, now in own if now.fill is None and first.checksum == now.checksum)
+    return len(own), tuple(place.begin_bytes for place in same)

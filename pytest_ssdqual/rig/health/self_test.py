@@ -56,14 +56,17 @@ def run(
     """
     records = inspection.read(machine, drives)
     prevented = {drive.name: _prevented(drive, records[drive.path][0]) for drive in drives}
-    running = [drive for drive in drives if not prevented[drive.name]]
-    stated_s = {drive.name: records[drive.path][0].extended_self_test_s or 0 for drive in running if extended}
+    able = [drive for drive in drives if not prevented[drive.name]]
+    stated_s = {drive.name: records[drive.path][0].extended_self_test_s or 0 for drive in able if extended}
     extended_s = {name: seconds for name, seconds in stated_s.items() if 0 < seconds <= LONGEST_SELF_TEST_S}
-    limits_s = {drive.name: LIMIT_S + 2 * extended_s.get(drive.name, 0) for drive in running}
+    limits_s = {drive.name: LIMIT_S + 2 * extended_s.get(drive.name, 0) for drive in able}
+    running: list[Drive] = []
     try:
         refused: dict[str, str] = {}
         for kind, names in (("extended", extended_s.keys()), ("short", prevented.keys() - extended_s)):
-            refused |= _command(machine, kind, [drive for drive in running if drive.name in names])
+            asked = [drive for drive in able if drive.name in names]
+            running += asked  # perhaps, if the command fails
+            refused |= _command(machine, kind, asked)
             # A self-test that this run did not begin, because of which the drive refuses, is not ended.
             running = [drive for drive in running if not refused.get(drive.name)]
         ends = _watched(machine, running, limits_s, progress)

@@ -118,5 +118,5 @@ def test_left_are_places_with_their_own_data_unchanged(values: list[int], data: 
 def test_places_that_cannot_be_read_are_no_evidence() -> None:
     unread = replace(OTHER, size_bytes=0)
     assert left([unread], [unread]) == (0, ())
-    assert left([OTHER], [unread]) == (1, ())
+    assert left([OTHER], [unread]) == (0, ())
     assert left([OTHER], []) == (0, ())
