@@ -54,7 +54,8 @@ DEFAULT_CONDITIONS = {"randread": "t8xqd64", "randwrite": "t8xqd64", "read": "qd
 DEFAULT_LATENCY_CONDITIONS = "qd1"
 SHALLOW_CONDITIONS = "qd32"
 SHALLOW = frozenset({DriveClass.SATA, DriveClass.SAS})
-#: Latencies of the same I/Os, of which none is below one before it.
+#: Latencies of the same I/Os, of which a sheet states none below one before it. A mean above the 99th percentile is
+#: possible, but takes one I/O in a hundred that lasts about a hundred times as long as the others.
 ASCENDING = (
     (
         Claim.P50_LATENCY,
@@ -314,7 +315,7 @@ def find(figures: Iterable[DataSheetValue], claim: Claim, geometry: Geometry, wo
 
 
 def contradictions(figures: Iterable[DataSheetValue]) -> list[str]:
-    """One error for each quantity that is published twice, and for each latency below one that it cannot be below."""
+    """One error for each quantity that is published twice, and for each latency that is out of ``ASCENDING``."""
     known: dict[tuple[Geometry, str], dict[Claim, tuple[float, int]]] = {}
     errors = []
     for index, figure in enumerate(figures):

@@ -203,7 +203,7 @@ def parse_bound(text: str, unit: Unit) -> float:
     return float(number)
 
 
-#: What a bare number stands before, by unit.
+#: Text that a bare number lacks, by unit.
 BARE = {Unit.IOPS: " IOPS", Unit.RATIO: "", Unit.COUNT: ""}
 
 
