@@ -73,7 +73,7 @@ class Scaling:
     def too_fast(self) -> ScalingPoint | None:
         """The array that is faster than the median of the others, if these are alike.
 
-        Their range is less than half of its lead; of two arrays nobody can tell.
+        Their range is less than half of its lead; of two arrays it is unknown which is out of line.
         """
         for index, point in enumerate(self.points if len(self.points) > 2 else ()):
             rest = (*self.points[:index], *self.points[index + 1 :])
