@@ -216,9 +216,11 @@ class Workload:
         other = _parsed(self.beside)
         own = PATTERNS[self.rw]
         both = (self, other)
-        is_divided = any(load.threads or load.streams_per_drive > 1 for load in both)
-        is_paced = any(load.burst_s or load.rate_iops or load.rate_percent for load in both)
-        if own[2] or other.reads or is_divided or is_paced:
+        is_special = any(
+            load.threads or load.streams_per_drive > 1 or load.burst_s or load.rate_iops or load.rate_percent
+            for load in both
+        )
+        if own[2] or other.reads or is_special:
             raise ValueError(
                 f"{other} cannot run beside {self.rw}: reads run beside writes, both without threads, streams, "
                 "pauses or a rate; write e.g. randread_4k_qd1_beside_write_128k_qd16"
