@@ -325,11 +325,18 @@ def contradictions(figures: Iterable[DataSheetValue]) -> list[str]:
             if first != index:
                 errors.append(f"figure[{index}]: figure[{first}] already has the {claim.label} of {array} {workload}")
     for (array, workload), stated in known.items():
-        for lower, upper in chain.from_iterable(pairwise(filter(stated.get, order)) for order in ASCENDING):
-            value, index = stated[upper]
-            if value < stated[lower][0]:
-                errors.append(f"figure[{index}]: the {upper.label} of {array} {workload} is below its {lower.label}")
+        for lower, upper in descents({claim: value for claim, (value, _) in stated.items()}):
+            errors.append(
+                f"figure[{stated[upper][1]}]: the {upper.label} of {array} {workload} is below its {lower.label}"
+            )
     return errors
+
+
+def descents(stated: Mapping[Claim, float]) -> Iterator[tuple[Claim, Claim]]:
+    """Yield the neighbours in ``ASCENDING`` of which the second is below the first."""
+    for lower, upper in chain.from_iterable(pairwise(filter(stated.get, order)) for order in ASCENDING):
+        if stated[upper] < stated[lower]:
+            yield lower, upper
 
 
 @lru_cache(maxsize=4096)  # a workload checks itself, and a plan of all suites asks for each of them a hundred times
