@@ -203,7 +203,8 @@ def _as_udev_spells(serial: str) -> str:
 def _alike(drive: InspectionRecord, limits: InspectionTable, drives: Sequence[InspectionRecord]) -> CheckedDrive:
     if limits.mixed or len(drives) < 2:
         return _unlimited("may differ from the others" if limits.mixed else "is the only drive")
-    differences, values = [], []
+    differences = []
+    values = []
     for what, of in ALIKE.items():
         known = Counter(value for each in drives if (value := of(each)) is not None)
         # The most frequent value is the usual one; the first drive decides between equally frequent ones.

@@ -26,7 +26,7 @@ class Sanitizing(StrEnum):
     FAILED = "sanitize failed"
 
 
-#: Most of what a drive may say of its extended self-test for it to be run.
+#: Longest extended self-test that is run, by the duration that the drive reports.
 LONGEST_SELF_TEST_S = 4 * 3600
 
 
@@ -110,7 +110,7 @@ class InspectionRecord:
     last_self_test: SelfTest | None = None
     #: False if the drive says that it has no self-tests, and so no log of them.
     has_self_tests: bool | None = None
-    #: How long its extended self-test takes, by the drive itself.
+    #: Duration of its extended self-test, as it reports.
     extended_self_test_s: int | None = None
     passed: bool | None = None
     #: Bits of NVMe's critical warning, in words; None if not reported.

@@ -355,8 +355,8 @@ def read_for_write(target: int, width: int, parity: AbstractSet[int], missing: A
 
     ``handle_stripe_dirtying()`` counts the pages that either way of computing the new parity would have to read:
 
-    * read-modify-write: the old data and the old parity, 1 + parity; * reconstruct-write: the stripe's other data, N -
-    parity - 1;
+    * read-modify-write: the old data and the old parity, 1 + parity;
+    * reconstruct-write: the stripe's other data, N - parity - 1;
 
     and takes the smaller, reconstruct-write on a tie (``rmw_level`` = 1, the default). A page that cannot be read
     counts 2 N, which excludes that way; if both are excluded, ``handle_stripe_fill()`` reads everything and computes

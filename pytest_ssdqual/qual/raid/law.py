@@ -68,8 +68,8 @@ def chunks_read(geometry: Geometry) -> int:
     """Return how many other chunks of a stripe md reads for a small write; 0: its old data and parity, or none.
 
     It reads the others if these are no more than the old ones (raid5.c, ``handle_stripe_dirtying``): one of three
-    drives, two of four. The cost of a read relative to a write is unknown: if it is zero, a RAID 5 of three writes as
-    fast per drive as one of eight; by the number of I/Os it would be 1.33 times as fast.
+    drives, two of four. How much a read costs beside a write differs between drives: if nothing, a RAID 5 of three
+    writes as fast per drive as one of eight, and by the count of I/Os 1.33 times as fast.
     """
     parity = FACTS[geometry.level].parity
     others = geometry.width - parity - 1
@@ -113,7 +113,7 @@ def _objections_to_growth(geometries: Sequence[Geometry], workload: Workload, st
         yield from _of_parity_writes(workload, striping.chunk_bytes)
         ways = {*map(chunks_read, geometries)}
         if workload.largest_bytes != PAGE_BYTES and len(ways) == len(geometries) > 1:
-            yield f"md writes {_kib(workload.largest_bytes)} to each of these widths by another algorithm"
+            yield f"md reads other chunks for writes of {_kib(workload.largest_bytes)} at each of these widths"
     pieces = [striping.pieces(geometry, workload) for geometry in geometries]
     if max(pieces) > UNEVEN * min(pieces):
         size = workload.largest_bytes
@@ -142,7 +142,7 @@ def _of_parity_writes(workload: Workload, chunk: int) -> Iterator[str]:
         yield f"no law says how many whole stripes md makes of sequential writes, as {workload} has"
     if size > PAGE_BYTES and workload.outstanding(1) < 2:
         yield (
-            f"with one I/O outstanding per drive, members of a wide array wait for each other, and no law says how "
+            "with one I/O outstanding per drive, members of a wide array wait for each other, and no law says how "
             f"writes of {_kib(size)} grow"
         )
     if size > chunk:

@@ -29,8 +29,8 @@ from pytest_ssdqual.qual.raid.law import chunks_read
 from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, student_t
 from pytest_ssdqual.qual.units import Unit
 
-#: Why a width is not compared.
-OTHER_ALGORITHM = "md does its small writes by another algorithm"
+#: Reason why a width is not compared (``chunks_read``).
+OTHER_WAY = "md reads other chunks for its small writes"
 #: Efficiency above which a width was probably measured too high.
 SUPERLINEAR = 1.05
 #: Ratio of the most effective drives to the fewest from which a slope can be told. Mirrors that
@@ -66,14 +66,14 @@ class Scaling:
     deviation: Estimate
     #: The array with the worst deviation.
     worst: Geometry
-    #: Widths whose small writes md does by another algorithm: without a prediction their line is unknown.
+    #: Widths for whose small writes md reads other chunks, so that no line is known without a prediction.
     left_out: tuple[Geometry, ...] = ()
 
     @property
     def too_fast(self) -> ScalingPoint | None:
         """The array that is faster than the median of the others, if these are alike.
 
-        Their range is less than half of its lead; of two arrays nobody can tell.
+        Their range is less than half of its lead; of two arrays it is unknown which is out of line.
         """
         for index, point in enumerate(self.points if len(self.points) > 2 else ()):
             rest = (*self.points[:index], *self.points[index + 1 :])
@@ -90,7 +90,7 @@ class Scaling:
         That was probably not settled. It breaks no promise, but the others are compared with it.
         """
         point = self.too_fast
-        sentences = [f"{each} is not compared: {OTHER_ALGORITHM}" for each in self.left_out]
+        sentences = [f"{geometry} is not compared: {OTHER_WAY}" for geometry in self.left_out]
         if point and point.efficiency.low > SUPERLINEAR:
             sentences.append(f"{point.geometry} does {_compared(point)}: it was probably measured too high")
         return tuple(sentences)
@@ -114,7 +114,7 @@ def fit(
     decides about "some width"). Without ``together`` there is no correction.
 
     ``expected`` is what arrays of equal drives do at this depth, by prediction. Without it the line is that of the cost
-    model, and only widths that do small writes in one way are compared (``alike``).
+    model, and only widths are compared for whose small writes md reads the same chunks (``alike``).
 
     A single run of each width shows the variation of IOPS within it, not that of rebuilding the array, other members or
     another fill; see ``with_repeats``. Widths whose intervals reach zero give no upper bound.
@@ -132,8 +132,9 @@ def fit(
         compared = widths
     else:
         compared = alike(widths, read_fraction)
-    iops, together = ({each: rates[each] for each in compared} for rates in (iops, together or iops))
-    points, simultaneous = _points(iops, drives), _points(together, drives)
+    points, simultaneous = (
+        _points({width: rates[width] for width in compared}, drives) for rates in (iops, together or iops)
+    )
     worst = min(points, key=lambda point: point.efficiency.value)
     deviation = Estimate(
         value=100 * (1 - worst.efficiency.value),
@@ -143,15 +144,15 @@ def fit(
         unit=Unit.PERCENT,
         confidence=worst.efficiency.confidence,
     )
-    left_out = tuple(each for each in widths if each not in compared)
+    left_out = tuple(width for width in widths if width not in compared)
     return Scaling(points, _slope(points), deviation, worst.geometry, left_out)
 
 
 def alike(widths: Sequence[Geometry], read_fraction: float) -> list[Geometry]:
     """Return the widths whose members do the same I/O for a small write, the most that there are; all if no two do."""
     ways: dict[int, list[Geometry]] = {}
-    for each in widths:
-        ways.setdefault(chunks_read(each) if read_fraction < 1 else 0, []).append(each)
+    for width in widths:
+        ways.setdefault(chunks_read(width) if read_fraction < 1 else 0, []).append(width)
     most = max(ways.values(), key=len)
     return most if len(most) > 1 else list(widths)
 

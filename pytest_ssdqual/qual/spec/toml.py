@@ -203,7 +203,7 @@ def parse_bound(text: str, unit: Unit) -> float:
     return float(number)
 
 
-#: What a bare number stands before, by unit.
+#: Text that a bare number lacks, by unit.
 BARE = {Unit.IOPS: " IOPS", Unit.RATIO: "", Unit.COUNT: ""}
 
 
@@ -269,7 +269,7 @@ class Strict(BaseModel):
 class _Table:
     """Annotation of a dataclass in a strict model: a table is validated into it, where strict needs an instance.
 
-    Its method ``validated``, if it has one, then returns the final value.
+    The method ``validated`` of the dataclass, if it has one, then returns the final value.
     """
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:

@@ -98,8 +98,8 @@ class RareEvents:
         if not any(slowest_ns):
             raise TooFew("a maximum latency needs I/Os, there are none")
         pool_ns = self.exposure.slowest_ns if self.exposure else ()
-        found = self._with_exposure(self._slowest_ios(), latency.ends_of(slowest_ns)[1], latency.ends_of(pool_ns)[1])
-        return self._estimate(found, Unit.NANOSECONDS, is_proved=math.isfinite(found.high))
+        level = self._with_exposure(self._slowest_ios(), latency.ends_of(slowest_ns)[1], latency.ends_of(pool_ns)[1])
+        return self._estimate(level, Unit.NANOSECONDS, is_proved=math.isfinite(level.high))
 
     def over_time(self) -> Estimate:
         """Latency that is exceeded over the median of the spells' slowest I/Os: 1 is even.
@@ -123,8 +123,8 @@ class RareEvents:
         own = [further * (each / usual.value) for each in slowest.maxima_ns]
         pool = [further * each for each in self.exposure.times_median] if self.exposure else []
         ratio = half._with_exposure(ratio, own, pool)
-        found = half._estimate(ratio, Unit.RATIO, is_proved=math.isfinite(ratio.high))
-        return replace(found, basis=f"{_length(slowest.seconds)}, {found.basis}")
+        estimate = half._estimate(ratio, Unit.RATIO, is_proved=math.isfinite(ratio.high))
+        return replace(estimate, basis=f"{_length(slowest.seconds)}, {estimate.basis}")
 
     def worst_second(self) -> Estimate:
         """Rate of the slowest seconds of spells that is undercut, over the mean rate.
@@ -137,8 +137,8 @@ class RareEvents:
         if not transferred:
             raise TooFew("the worst second needs I/Os, there are none")
         mean = transferred / self.measured.seconds
-        found = self._slowest_seconds()
-        return self._estimate(Bounds(found.value / mean, found.low / mean, found.high / mean), Unit.RATIO)
+        rate = self._slowest_seconds()
+        return self._estimate(Bounds(rate.value / mean, rate.low / mean, rate.high / mean), Unit.RATIO)
 
     def slowest_second(self) -> Estimate:
         """Rate of the slowest seconds of spells that is undercut, bytes per second."""
@@ -167,8 +167,8 @@ class RareEvents:
     def _slowest_ios(self) -> Bounds:
         """Latency that is exceeded, nanoseconds; by the measurement's own spells only."""
         lows, highs = latency.ends_of([spell.max_ns for spell in self.measured.spells])
-        found = self._level(lows, highs)
-        return replace(found, low=max(0.0, found.low))
+        level = self._level(lows, highs)
+        return replace(level, low=max(0.0, level.low))
 
     def _slowest_seconds(self) -> Bounds:
         """Slower is worse, so the level of the negated rates is used."""

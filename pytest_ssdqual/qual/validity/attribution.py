@@ -151,18 +151,18 @@ def attribute(shortfall: Shortfall) -> Cause:
     return with_nodes(first_of(RULES, shortfall) or _unexplained(shortfall), shortfall)
 
 
-def with_nodes(found: Cause, shortfall: Shortfall) -> Cause:
+def with_nodes(attributed: Cause, shortfall: Shortfall) -> Cause:
     """Return the cause with the drives' NUMA nodes in its advice, if it is md or the host."""
     nodes = shortfall.host.numa_nodes
-    if found.culprit not in (Culprit.MD, Culprit.HOST) or len(nodes) < 2:
-        return found
-    return replace(found, advice=f"{found.advice}; the drives are on NUMA nodes {', '.join(map(str, nodes))}")
+    if attributed.culprit not in (Culprit.MD, Culprit.HOST) or len(nodes) < 2:
+        return attributed
+    return replace(attributed, advice=f"{attributed.advice}; the drives are on NUMA nodes {', '.join(map(str, nodes))}")
 
 
 def first_of(rules: Mapping[Callable[[EvidenceT], Cause | None], float], evidence: EvidenceT) -> Cause | None:
     """Return the cause by the first rule that holds, with the rule's confidence."""
     held = ((rule(evidence), confidence) for rule, confidence in rules.items())
-    return next((replace(found, confidence=confidence) for found, confidence in held if found), None)
+    return next((replace(attributed, confidence=confidence) for attributed, confidence in held if attributed), None)
 
 
 def _members_cannot(found: Shortfall) -> Cause | None:
@@ -325,7 +325,10 @@ def _unexplained(found: Shortfall) -> Cause:
 
 
 def _of_members(found: Shortfall, what: str = "") -> Cause:
-    """Name the path or the drives because of which the members cannot do more; ``what`` is said of all of them."""
+    """Name the path or the drives because of which the members cannot do more.
+
+    ``what`` is the evidence if no drive differs from the others.
+    """
     if found.predicted and (shared := path(found, partial(_suffice_alone, found))):
         return shared
     known = [(each.speed, each) for each in found.members if each.speed is not None]

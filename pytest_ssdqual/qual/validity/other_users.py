@@ -59,15 +59,15 @@ class Excess:
 
 def excesses(counted: Traffic, expected: Traffic, anyway: Traffic, *, ios: bool = False) -> tuple[Excess, ...]:
     """Excess of reads, and of writes; ``ios`` also compares the number of I/Os."""
-    found = []
+    of_directions = []
     both = zip(VERBS, counted.directions, expected.directions, anyway.directions, strict=True)
     for verb, (done, size), (wanted, wanted_bytes), (may, may_bytes) in both:
         more, more_bytes = done - wanted, size - wanted_bytes
         share = max(0.0, (more_bytes - may_bytes) / max(1, expected.total_bytes))
         if ios:
             share = max(share, (more - may) / max(1, expected.ios))
-        found.append(Excess(verb, more, more_bytes, share))
-    return tuple(found)
+        of_directions.append(Excess(verb, more, more_bytes, share))
+    return tuple(of_directions)
 
 
 def foreign_io(run: Run) -> Iterator[Check]:

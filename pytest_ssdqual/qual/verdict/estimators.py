@@ -1,7 +1,7 @@
 """Maps each claim to the estimator that computes it from a measurement.
 
-The tables ``ESTIMATORS``, ``OF_RARE`` and ``OF_CURVE`` have one entry for each claim; ``estimate`` is the only entry
-point that verdicts use.
+The tables ``ESTIMATORS``, ``OF_RARE`` and ``OF_CURVE`` together have one entry for each claim but those about lots;
+``estimate`` is the only entry point that verdicts use.
 """
 
 from __future__ import annotations
@@ -241,8 +241,8 @@ OF_RARE: Mapping[Claim, Callable[[RareEvents], Estimate]] = {
 
 def _array_efficiency(run: PredictedRun, confidence_level: ConfidenceLevel) -> Estimate:
     """The prediction's interval is a bound that includes the model's error, so the confidence is the measurement's."""
-    found = ratio(iops(run.measured, confidence_level), run.predicted)
-    return replace(found, confidence=confidence_level.confidence)
+    efficiency = ratio(iops(run.measured, confidence_level), run.predicted)
+    return replace(efficiency, confidence=confidence_level.confidence)
 
 
 def _times_one_drive(run: PredictedRun, confidence_level: ConfidenceLevel) -> Estimate:
@@ -389,13 +389,13 @@ def found_in(claim: Claim, curve: Curve, confidence_level: ConfidenceLevel = USU
     if len(curve.subject.geometries) != 1 or len({each.workload for each in curve}) < len(curve):
         names = ", ".join(f"{each.geometry} {each.workload}" for each in curve)
         raise NotApplicable(f"a curve is different workloads on one array, not {names}")
-    found = _of_curve(claim, curve, confidence_level)
+    figure = _of_curve(claim, curve, confidence_level)
     if claim is not Claim.QD_DEPENDENCE:
-        return found
+        return figure
     # Among several depths the fastest is more likely to be a lucky one: only intervals that hold for all of them are
     # evidence for a difference.
     together = _of_curve(claim, curve, confidence_level.among(len(curve)))
-    return replace(found, estimate=replace(found.estimate, low=together.estimate.low))
+    return replace(figure, estimate=replace(figure.estimate, low=together.estimate.low))
 
 
 def _of_curve(claim: Claim, curve: Curve, confidence_level: ConfidenceLevel) -> curves.CurveFigure:

@@ -216,14 +216,11 @@ class Workload:
         other = _parsed(self.beside)
         own = PATTERNS[self.rw]
         both = (self, other)
-        if (
-            own[2]
-            or other.reads
-            or any(
-                load.threads or load.streams_per_drive > 1 or load.burst_s or load.rate_iops or load.rate_percent
-                for load in both
-            )
-        ):
+        is_special = any(
+            load.threads or load.streams_per_drive > 1 or load.burst_s or load.rate_iops or load.rate_percent
+            for load in both
+        )
+        if own[2] or other.reads or is_special:
             raise ValueError(
                 f"{other} cannot run beside {self.rw}: reads run beside writes, both without threads, streams, "
                 "pauses or a rate; write e.g. randread_4k_qd1_beside_write_128k_qd16"

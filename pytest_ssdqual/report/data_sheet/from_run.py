@@ -15,7 +15,7 @@ from pytest_ssdqual.qual.raid.geometry import ONE_DRIVE, Geometry
 from pytest_ssdqual.qual.spec import spec as specs
 from pytest_ssdqual.qual.spec import toml
 from pytest_ssdqual.qual.spec.claims import Claim, Direction
-from pytest_ssdqual.qual.spec.datasheet import QUANTITIES
+from pytest_ssdqual.qual.spec.datasheet import QUANTITIES, descents
 from pytest_ssdqual.qual.units import Unit, format_range
 from pytest_ssdqual.report.compare.compared_run import DRIVES, ComparedFigure, ComparedRun, FigureKey
 from pytest_ssdqual.rig.drives.topology import Drive
@@ -81,17 +81,24 @@ def _head(run: ComparedRun, drive: Drive, figures: int) -> Iterator[str]:
 
 
 def _figures(run: ComparedRun) -> Iterator[str]:
-    """Yield one table for each figure, without a quantity twice: that of a plain run before that of a round's cell."""
-    seen: set[tuple[str, str, str]] = set()
+    """Yield one table for each figure, without a quantity twice: that of a plain run before that of a round's cell.
+
+    A latency below one that it is above in a data sheet is left out: bursts of slow I/Os may be a hundredth of all, and
+    in so few spells that the maximum, which is exceeded some times an hour, has none of them.
+    """
+    chosen: dict[tuple[Geometry, str], dict[Claim, tuple[FigureKey, ComparedFigure]]] = {}
     for key, figure in sorted(run.figures.items(), key=lambda each: (each[0].about == "loop", each[0])):
         array = _array(key)
-        place = (key.claim, str(array), key.workload)
         # A figure that was judged in per cent of another one is no figure of the drive.
-        is_of_claim = array is not None and figure.estimate.unit is Claim(key.claim).unit
-        if array is None or not is_of_claim or place in seen or not figure.estimate.value > 0:
-            continue
-        seen.add(place)
-        yield "\n".join([*_figure(run, key, figure, array), ""])
+        if array and figure.estimate.unit is Claim(key.claim).unit and figure.estimate.value > 0:
+            chosen.setdefault((array, key.workload), {}).setdefault(Claim(key.claim), (key, figure))
+    for (array, _), figures in chosen.items():
+        below = {
+            upper for _, upper in descents({claim: figure.estimate.value for claim, (_, figure) in figures.items()})
+        }
+        for claim, (key, figure) in figures.items():
+            if claim not in below:
+                yield "\n".join(_figure(run, key, figure, array)) + "\n"
 
 
 def _promises(run: ComparedRun) -> Iterator[str]:

@@ -47,6 +47,14 @@ def test_a_measured_figure_is_published_with_its_run(tmp_path: Path) -> None:
     assert sheet.product.capacity_bytes == 480_000_000_000
 
 
+def test_a_maximum_below_a_percentile_is_not_published(tmp_path: Path) -> None:
+    """Half a per cent of the I/Os took 50 ms, in three bursts of an hour: the level of ten an hour is 1 ms."""
+    kinds = {Claim.MEAN_LATENCY: 5e5, Claim.P99_LATENCY: 1e5, Claim.P99_9_LATENCY: 5e7, Claim.MAX_LATENCY: 1e6}
+    sheet = written(tmp_path, Kept([replace(ONE, value=value, claim=claim) for claim, value in kinds.items()]))
+    stated = {claim for claim in kinds if sheet.published(claim, ONE_DRIVE, READS)}
+    assert stated == {Claim.MEAN_LATENCY, Claim.P99_9_LATENCY}
+
+
 def test_a_percentage_of_another_figure_is_not_published(tmp_path: Path) -> None:
     relative = KeptMeasurement(90, Claim.P99_LATENCY, relative_to="randwrite_4k_qd8", workload=READS)
     sheet = written(tmp_path, Kept([ONE, relative]))
