@@ -78,7 +78,7 @@ def _queues(setup: Setup) -> list[str]:
 def test_devices_of_another_run_are_left_alone_until_it_is_dead(setup: Setup) -> None:
     machine, other = setup.machine, "0123456789ab"
     alive = machine.tether(["flock", "--shared", f"{DIRECTORY}/run-{other}.lock", "sleep", "600"], first_signal="TERM")
-    argv = ["sh", "-c", ceiling.DEVICES, "memory_devices", "up", ceiling.PREFIX, other, DIRECTORY, "2", "48", "0"]
+    argv = ["sh", "-c", ceiling.DEVICES, "memory_devices", "up", ceiling.PREFIX, other, DIRECTORY, "2", "48"]
     others = machine.run(argv).text.split()
     # As a run leaves it that is killed during the measurement.
     machine.run(["mdadm", "--create", "/dev/md200", "--run", "--level=0", "--raid-devices=2", *others])

@@ -112,8 +112,6 @@ class Ceiling:
     iops: float | None
     #: Reason why ``iops`` is None.
     unknown: str = ""
-    #: Completion time of the memory devices, nanoseconds.
-    completion_ns: int = 0
     #: The boot of the machine that it was measured in; another one may have another kernel or other settings. Empty if
     #: unknown.
     boot_id: str = ""

@@ -69,7 +69,7 @@ def _devices(machine: Machine, number: int) -> Iterator[tuple[str, ...]]:
     """Make the memory devices, and remove them; ``RigError`` if the machine cannot."""
     script, whose = ["sh", "-c", DEVICES, "memory_devices"], [PREFIX, machine.token, DIRECTORY]
     try:
-        up = [*script, "up", *whose, str(number), str(MEMBER_MIB), "0"]
+        up = [*script, "up", *whose, str(number), str(MEMBER_MIB)]
         done = machine.run(up, check=False, deadline_s=120)
         if done.status:
             raise RigError(done.errors.strip().splitlines()[-1] if done.errors.strip() else "no memory devices")

@@ -6,8 +6,8 @@
 # arrays on them, since a killed run left both.
 #
 # Arguments: $1 `up` or `down`; $2 the beginning of the names of all such devices in configfs; $3 the run's token; $4 the
-#   directory of run files, where each run that is alive has a lock; for `up` also $5 the number of devices, $6 the size
-#   of each, MiB, and $7 the time until an I/O completes, nanoseconds.
+#   directory of run files, where each run that is alive has a lock; for `up` also $5 the number of devices and $6 the
+#   size of each, MiB.
 # Output: of `up` the paths of the devices, a line each.
 # Files: /run/NAME.brd has the token of the run that loaded brd, and the inode of the loaded module. Without it, or with
 #   another inode, brd is somebody else's, and left alone. If the run was killed before it wrote the inode, nothing shows
@@ -62,7 +62,6 @@ down() {
     remove_brd
 }
 brd() {
-    [ "$wait" -eq 0 ] || unavailable "$1, and brd cannot delay I/O"
     [ ! -d /sys/module/brd ] || unavailable "$1, and brd is in use"
     echo "$own -" >"$mark" || unavailable "$1, and $mark cannot be written"
     if ! modprobe brd "rd_nr=$number" "rd_size=$((mib * 1024))" max_part=0 2>/dev/null; then
@@ -84,7 +83,7 @@ if [ "$1" = down ]; then
     down
     exit
 fi
-number=$5 mib=$6 wait=$7
+number=$5 mib=$6
 remove_dead
 down || unavailable 'devices of an earlier measurement are in use'
 free=$(awk '$1 == "MemAvailable:" { print int($2 / 1024) }' /proc/meminfo)
@@ -97,10 +96,8 @@ i=0
 while [ "$i" -lt "$number" ]; do
     d=$home/$family${own}n$i
     mkdir "$d" || unavailable 'null_blk takes no more devices'
-    irqmode=0
-    [ "$wait" -gt 0 ] && irqmode=2
     for each in "size $mib" 'memory_backed 1' 'queue_mode 2' "submit_queues $(nproc)" 'hw_queue_depth 1024' \
-        "irqmode $irqmode" "completion_nsec $wait"; do
+        'irqmode 0'; do
         echo "${each#* }" >"$d/${each%% *}" 2>/dev/null || unavailable "null_blk does not take ${each%% *}"
     done
     echo 1 >"$d/power" || unavailable 'null_blk made no device'

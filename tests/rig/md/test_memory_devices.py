@@ -56,7 +56,7 @@ class Computer:
         script = DEVICES
         for name in ("/sys/", "/run/", "/dev/nullb"):
             script = script.replace(name, f"{self.root}{name}")
-        words = "memory_devices", "up", PREFIX, OWN, f"{self.root}/files", f"{number}", "1", "0"
+        words = "memory_devices", "up", PREFIX, OWN, f"{self.root}/files", f"{number}", "1"
         env = {"PATH": f"{self.root}/bin:{os.environ['PATH']}"}
         return run_script(self.shell, script, *words, env=env).split()
 
