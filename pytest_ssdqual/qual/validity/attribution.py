@@ -340,9 +340,15 @@ def _of_members(found: Shortfall, what: str = "") -> Cause:
         whose = "it does" if len(named) == 1 else "they do"
         evidence = f"{whose} {shares} of the median drive's IOPS at this load"
         return drives(evidence, [each.drive for _, each in named])
+    return Cause(Culprit.DRIVES, what or _by_their_curves(found), tuple(each.drive for _, each in slow))
+
+
+def _by_their_curves(found: Shortfall) -> str:
+    """Return the evidence that the drives decide: what they can do, or, where that suffices by a little, how near it is."""
+    if found.predicted and found.needed is not None and found.predicted.value >= found.needed:
+        return f"{found.geometry} did {found.efficiency:.0%} of what these drives can do, by their own curves"
     predicted = format_value(found.predicted.value, Unit.IOPS) if found.predicted else "less"
-    what = what or f"{found.geometry} of these drives can do {predicted}, by their own curves"
-    return Cause(Culprit.DRIVES, what, tuple(each.drive for _, each in slow))
+    return f"{found.geometry} of these drives can do {predicted}, by their own curves"
 
 
 def _suffice_alone(found: Shortfall, share: float) -> bool:

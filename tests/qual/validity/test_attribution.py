@@ -50,6 +50,13 @@ def test_drives_that_are_all_too_slow_are_the_cause_together() -> None:
     assert attribute(slower).drives == ("C",)
 
 
+def test_what_drives_can_do_is_no_evidence_against_them_where_it_would_suffice() -> None:
+    found = attribute(shortfall(970, 1_010))
+    assert found.culprit is Culprit.DRIVES
+    assert "96%" in found.evidence
+    assert "1,010" not in found.evidence
+
+
 def test_drives_slower_together_than_alone_share_a_path() -> None:
     behind = members(A={"together": 0.6}, B={"together": 0.62})
     found = attribute(shortfall(700, 700, members=behind))
