@@ -4,10 +4,10 @@
     python bench/bought_drives.py --models samsung-pm9a3-7t68 --situations 95
     python bench/bought_drives.py --suites drive --situations 50
 
-Prints a table; ``docs/specs.md`` states what it shows. The command is the buyer's, without a suite and without a spec.
-Drives do what the shipped sheet of their model publishes, times a share: all of them, or one. Guard, plan, members,
-verdicts and the page are the product's; fio and the machine are simulated (``tests/support/simulator``), and an array
-does what a queueing network of its drives does. So the table shows verdicts and causes, not how exact a prediction is:
+Prints the table of ``docs/specs.md``. The command is the buyer's, without a suite and without a spec. Drives do what
+the shipped sheet of their model publishes, times a share: all of them, or one. Guard, plan, members, verdicts and the
+page are the product's; fio and the machine are simulated (``tests/support/simulator``), and an array does what a
+queueing network of its drives does. So the table shows verdicts and causes, not how exact a prediction is:
 ``bench/attribution.py`` does. Ends with status 1 if a run is Fit that should not be, or the other way round, or if it
 accuses a drive that does what its sheet says.
 """
