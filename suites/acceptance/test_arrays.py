@@ -1,4 +1,4 @@
-"""The four promises of an array, at eight outstanding I/Os per drive: steady IOPS, p99, spread of maxima, growth.
+"""The promises of an array, at eight outstanding I/Os per drive: steady IOPS, p99, maxima and their spread, growth.
 
 RAID 5 of the narrowest, a middle and the widest width; ``--ssd-arrays=raid6`` names another level. The widest array is
 judged at queue depth 1, too.
@@ -38,6 +38,12 @@ def test_no_width_falls_short(ssd_sweep, ssd_sla):
 @pytest.mark.ssd_promise("latency_spread_over_time")
 @pytest.mark.ssd_array(default="raid5", most=2)
 def test_maximum_latency_is_even_over_time(ssd_run, ssd_sla):
+    assert ssd_sla.judge(ssd_run)
+
+
+@pytest.mark.ssd_promise("max_latency")
+@pytest.mark.ssd_array(default="raid5", most=2)
+def test_no_stall_is_long(ssd_run, ssd_sla):
     assert ssd_sla.judge(ssd_run)
 
 

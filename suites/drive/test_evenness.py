@@ -16,6 +16,12 @@ def test_maximum_latency_is_even_over_time(ssd_run, ssd_sla):
     assert verdict
 
 
+@pytest.mark.ssd_promise("max_latency")
+def test_no_stall_is_long(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
+    assert verdict
+
+
 @pytest.mark.ssd_promise("worst_second")
 def test_no_second_is_far_below_the_mean(ssd_run, ssd_sla):
     verdict = ssd_sla.judge(ssd_run)

@@ -344,7 +344,7 @@ def _of_members(found: Shortfall, what: str = "") -> Cause:
 
 
 def _by_their_curves(found: Shortfall) -> str:
-    """Return the evidence that the drives decide: what they can do, or, where that suffices by a little, how near it is."""
+    """Return the evidence that the drives decide: what they can do, or how near it is, where it would suffice."""
     if found.predicted and found.needed is not None and found.predicted.value >= found.needed:
         return f"{found.geometry} did {found.efficiency:.0%} of what these drives can do, by their own curves"
     predicted = format_value(found.predicted.value, Unit.IOPS) if found.predicted else "less"

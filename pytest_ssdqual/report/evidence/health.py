@@ -54,7 +54,7 @@ def of_drives(
     return counted(
         HEALTH, about, RUN, findings,
         sentence=sentence, remarks=(*remarks_of(findings), *remarks),
-        source=f"table health of {spec}: {SOURCE}",
+        source=f"table health of {spec}: {SOURCE}", blames_drives=True,
     )  # fmt: skip
 
 

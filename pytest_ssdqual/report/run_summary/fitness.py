@@ -12,6 +12,7 @@ from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import counted, named
 from pytest_ssdqual.qual.spec.spec import DEFAULT
 from pytest_ssdqual.qual.stats import throughput
+from pytest_ssdqual.qual.validity.attribution import Culprit
 from pytest_ssdqual.report.evidence.evidence import INSPECTED, Evidence, Finding
 from pytest_ssdqual.report.evidence.health import OF_HEALTH
 from pytest_ssdqual.report.evidence.integrity import READ_BACK
@@ -89,6 +90,8 @@ class Counts:
     unread: int = 0
     #: Loads of fio during which the kernel log could not be read.
     unlogged: int = 0
+    #: A sentence for each drive that settled far below its siblings; see ``drive_history.uneven``.
+    uneven: tuple[str, ...] = ()
 
     @property
     def promises(self) -> int:
@@ -141,16 +144,8 @@ class PageVerdict:
         return headline(self.fitness, self.acceptance, self.coverage)
 
 
-def count(
-    judged: Sequence[Judged],
-    errors: Sequence[ErrorGroup],
-    unreadable: int = 0,
-    skipped: int = 0,
-    worsened: int = 0,
-    unread: int = 0,
-    unlogged: int = 0,
-) -> Counts:
-    """Return the counts of a run."""
+def count(judged: Sequence[Judged], errors: Sequence[ErrorGroup]) -> Counts:
+    """Return the counts of verdicts and errors of a run; the others are 0."""
     outcomes = [each.outcome for each in judged]
     promised = [each for each in judged if each.is_promised]
     # Bounded verdicts do not judge performance; with them, passes of health, inspection and data comparison alone do
@@ -164,11 +159,6 @@ def count(
         inconclusive=outcomes.count(Finding.INCONCLUSIVE),
         bounded=outcomes.count(Finding.BOUNDED),
         observed=outcomes.count(Finding.OBSERVED),
-        unreadable=unreadable,
-        skipped=skipped,
-        worsened=worsened,
-        unread=unread,
-        unlogged=unlogged,
         only_health=bool(decided) and all(evidence.claim.startswith(idle) for evidence in decided),
         errors=sum(len(each.tests) for each in errors),
         lost=sum(len(each.tests) for each in lost),
@@ -181,8 +171,9 @@ def count(
 
 def is_limited(evidence: Evidence) -> bool:
     """Return whether a promise is inconclusive because something that is no drive was the bottleneck."""
-    cause = evidence.cause
-    return evidence.outcome is Finding.INCONCLUSIVE and cause is not None and not cause.culprit.is_drive
+    culprit = evidence.cause.culprit if evidence.cause else Culprit.UNKNOWN
+    is_known = culprit.acquits_drives and culprit is not Culprit.UNEXPLAINED
+    return evidence.outcome is Finding.INCONCLUSIVE and is_known
 
 
 def stand(counts: Counts, manifest: Manifest, coverage: Coverage = NOTHING) -> PageVerdict:
@@ -307,6 +298,8 @@ def _gaps(counts: Counts, manifest: Manifest) -> Iterator[str]:
         yield "Nothing but the health of the drives was judged."
     if counts.unreadable:
         yield f"This version of pytest-ssdqual cannot read {counts.unreadable:,} of the run's records."
+    if manifest.acceptance:
+        yield from counts.uneven
     yield from _ending(counts, manifest)
 
 

@@ -10,7 +10,7 @@ from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.qual.units import format_clock
 from pytest_ssdqual.report.evidence import multiplicity as family
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
-from pytest_ssdqual.report.evidence.health import FAILED, HEALTH
+from pytest_ssdqual.report.evidence.health import FAILED, HEALTH, OF_HEALTH
 from pytest_ssdqual.report.run_folder.journal import RECORDS
 from pytest_ssdqual.report.run_folder.manifest import Manifest, WorsenedDrive
 from pytest_ssdqual.report.run_summary import next_step
@@ -72,7 +72,10 @@ def overview(run: RunView) -> Overview:
     """Return the first screen of a run."""
     marks = drive_marks(run)
     shown = sorted(marks, key=lambda drive: not drive.charges)[:MOST_DRIVES] if len(marks) > MOST_DRIVES else marks
-    failed, accused = failed_drives(run), [each.serial for each in marks if each.is_cause]
+    failed = tuple(dict.fromkeys((*failed_drives(run), *_unhealthy(run))))
+    accused = [each.serial for each in marks if each.is_cause]
+    if run.manifest.acceptance:
+        accused = list(dict.fromkeys((*accused, *run.uneven)))
     deviating = [drive.name for drive in _inspected(run) if drive.deviations]
     steps = next_steps(run, failed, [each for each in accused if each not in failed], deviating)
     limits = tuple(each for each in run.verdict.remarks if each != lost(run.verdict.counts))
@@ -107,6 +110,13 @@ def failed_drives(run: RunView) -> tuple[str, ...]:
     """Return the serial numbers of the drives that failed under the load."""
     failures = (judged for judged in run.judged if judged.claim == FAILED)
     return tuple(dict.fromkeys(part.name for failure in failures for part in failure.members))
+
+
+def _unhealthy(run: RunView) -> Iterator[str]:
+    """Yield the serial numbers of the drives that fail by their own health or self-test."""
+    for judged in run.judged:
+        if judged.claim in OF_HEALTH:
+            yield from (part.name for part in judged.members if part.outcome is Finding.FAIL)
 
 
 def _charge(guilty: int, alone: int) -> str:

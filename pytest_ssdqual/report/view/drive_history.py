@@ -6,11 +6,12 @@ A steady rate depends on it: see ``qual.stats.throughput``. What is damaged is l
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from pytest_ssdqual.qual.detect.outliers import of_others
 from pytest_ssdqual.qual.names import counted
-from pytest_ssdqual.qual.units import format_duration
+from pytest_ssdqual.qual.units import Unit, format_duration, format_value
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.tables import Table, bounded
@@ -20,6 +21,9 @@ BEFORE = ("array_created", "filled", "conditioned")
 MOST_ROWS = 100
 #: Fewest capacities that are shown as a number.
 LEAST_SHOWN = 0.01
+#: Share of the median of its siblings below which a settled drive is uneven: equal drives should not differ from each
+#: other by more than a steady one may from itself (SNIA PTS), as of `member_spread`.
+UNEVEN = 0.8
 #: Kind of the measurement that cells of visits belong to.
 MEASURED = "measured"
 #: Characters of a time up to its minute: ``2026-11-21T12:00``.
@@ -65,6 +69,35 @@ def phrase(story: RunReader) -> str:
     """Return purge, fill and conditioning as a phrase; empty without any."""
     steps = [f"{event.name}: {event.what}{_written(event)}" for event in _before(story)]
     return "; ".join(dict.fromkeys(steps))
+
+
+def uneven(story: RunReader) -> dict[str, str]:
+    """Return by serial number a sentence for each drive that wrote far less than its siblings of the same model once it
+    had settled.
+
+    Conditioning lasts hours and a cell a minute: what slows down under a load that goes on shows it only here.
+    """
+    models = {drive.name: drive.model for drive in story.manifest.drives}
+    sentences: dict[str, str] = {}
+    for record in story.of("conditioned"):
+        workload = record.fact("workload", str, "")
+        settled = record.fact("rates", dict[str, float], {})
+        for model in set(models.values()):
+            alike = {serial: rate for serial, rate in settled.items() if models.get(serial) == model}
+            sentences |= _behind(alike, workload)
+    return sentences
+
+
+def _behind(rates: Mapping[str, float], workload: str) -> dict[str, str]:
+    if len(rates) < 2:
+        return {}
+    beside = zip(rates.items(), of_others(list(rates.values())), strict=True)
+    return {
+        serial: f"Drive {serial} had settled at {format_value(rate, Unit.IOPS)} of {workload}, {rate / others:.0%} of "
+        "what its siblings did, which no promise judges."
+        for (serial, rate), others in beside
+        if rate < UNEVEN * others
+    }
 
 
 def _written(event: Event) -> str:
