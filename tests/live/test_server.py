@@ -154,7 +154,7 @@ def test_two_servers_have_two_words() -> None:
 
 @pytest.mark.parametrize("port", [None, 65536])
 def test_a_port_that_cannot_be_had_is_a_sentence(server: LiveServer, port: int | None) -> None:
-    with pytest.raises(PortTaken, match=f"port {port or server.port} of 127.0.0.1 is not available: "):
+    with pytest.raises(PortTaken, match=f"port {port or server.port} of"):
         LiveServer(Feed(), port or server.port)
 
 

@@ -214,7 +214,8 @@ def test_a_command_runs_on_the_array_of_a_uuid_only(computer: Computer) -> None:
     array = Checked(computer.device, computer.size_bytes, uuid="3aaa0122:29827cfa:5331ad66:ca767371")
     status, said, errors = computer.answer(array)
     assert (status, said) == (REFUSED, "")
-    assert errors == f"{computer.device} is not the drive that was checked: its UUID is not {array.uuid}"
+    assert errors.startswith(computer.device)
+    assert errors.endswith(array.uuid)
     (computer.path / "mdadm").write_text(MDADM)
     (computer.path / "mdadm").chmod(0o755)
     assert computer.answer(array) == (0, "ran,$(exit 1),a b,", "")

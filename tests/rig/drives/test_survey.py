@@ -143,7 +143,7 @@ def test_what_is_not_a_block_device_is_refused(here: Here, tmp_path: Path, name:
     path = str(tmp_path / name)
     with pytest.raises(NotABlockDevice) as refusal:
         expand(here, [path])
-    assert str(refusal.value) == f"{path!r} is not a block device of here; name drives only."
+    assert repr(path) in str(refusal.value)
     with pytest.raises(NotABlockDevice, match="a block device"):
         expand(here, [path[:-1] + "?"])
 
@@ -208,9 +208,9 @@ def test_only_paths_to_a_candidate_are_opened() -> None:
     assert topology.candidates == {"sdb"}, "the other one may not be destroyed"
     assert topology.nodes["sdc"].uses == (Use(UseKind.EXCLUSIVE),)
     (refusal,) = refusals(topology, world.matches(twins[0]))
-    assert refusal.reasons == (
-        "is the same drive as /dev/sdc (same serial S), which is open exclusively by something else",
-    )
+    (reason,) = refusal.reasons
+    assert "/dev/sdc (same serial" in reason
+    assert "exclusively" in reason
 
 
 @pytest.mark.parametrize(

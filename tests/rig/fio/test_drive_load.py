@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.fio.jobs import Job, JobTarget, measurement
-from pytest_ssdqual.rig.fio.load import DriveLoad, Load, LoadTrial
+from pytest_ssdqual.rig.fio.load import DriveLoad, Load
 
 DRIVES = [JobTarget(f"/dev/nvme{number}n1", 480_103_981_056) for number in range(3)]
 FAST = Load("io_uring", 8, ("0-7", "0-7", "8-15"))
@@ -64,8 +63,3 @@ def test_jobs_of_an_array_on_one_node_are_placed() -> None:
     assert chosen.of(["a", "b"], bare=False) == Load("libaio", 4, ("0-7",))
     assert chosen.of(["a", "c"], bare=False) == Load("libaio", 4)
     assert DriveLoad().of(["a"], bare=True) == Load()
-
-
-def test_a_record_gives_the_same_load() -> None:
-    chosen = DriveLoad("io_uring", "libaio", 4, {"a": "0-7"}, "why", (LoadTrial("io_uring", 4, 1e6, 0.6),))
-    assert from_plain(DriveLoad, plain(chosen)) == chosen

@@ -14,7 +14,7 @@ from pytest_ssdqual.qual.measured.interval import Spell
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.fencing import Checked
 from pytest_ssdqual.rig.fio import acceptance, output
-from pytest_ssdqual.rig.fio.jobs import ExpectedResult, Job, JobTarget, fill, measurement
+from pytest_ssdqual.rig.fio.jobs import Job, JobTarget, fill, measurement
 
 LOOP = JobTarget("/dev/loop0", 16 * 1024 * 1024 + 12_800)
 OTHER = replace(LOOP, path="/dev/loop1")
@@ -58,14 +58,6 @@ def test_job_of_an_array_of_six_members(workload: Workload, options: dict[str, s
     assert not any(has(job, name) for name in absent)
     expected = job.expectation
     assert (expected.seconds, expected.reads, expected.writes) == (120, workload.reads, workload.writes)
-
-
-def test_sequential_jobs_share_the_target() -> None:
-    job = measurement(Workload("write", "128k", 8), [MD], 6, 120)
-    share = int(value(job, "size"))
-    assert value(job, "offset_increment") == str(share)
-    assert 0 <= MD.size_bytes - 6 * share < 6 * MIB
-    assert share % MIB == 0
 
 
 def test_each_burst_is_a_job_that_begins_at_its_time() -> None:
@@ -113,31 +105,6 @@ def sections(job: Job) -> dict[str, list[str]]:
     return found
 
 
-def test_drives_side_by_side_are_groups_of_one_process() -> None:
-    job = measurement(Workload("randread", "4k", 8), DRIVES, 3, 120)
-    shared, *drives = list(sections(job).items())[1:]
-    assert shared[0] == "global"
-    assert "--group_reporting=1" in shared[1]
-    assert [name for name, _ in drives] == ["drive-0", "drive-1", "drive-2"]
-    for target, (_, options) in zip(DRIVES, drives, strict=True):
-        assert {"--new_group=1", f"--filename={target.path}", "--numjobs=1", "--iodepth=8"} <= set(options)
-    assert job.expectation.paths == ("/dev/sdb", "/dev/sdc", "/dev/sdd")
-    assert value(job, "exit_what") == value(fill(DRIVES, 1), "exit_what") == "all"
-
-
-def test_streams_are_jobs_of_their_own_and_of_one_group() -> None:
-    workload = Workload("randread+randwrite", "4k", 8)
-    job = measurement(workload, [MD], 6, 120)
-    readers, writers = sections(job)["reads"], sections(job)["writes"]
-    assert {"--rw=randread", "--numjobs=6", "--iodepth=8"} <= set(readers)
-    assert {"--rw=randwrite", "--numjobs=6", "--iodepth=8"} <= set(writers)
-    assert (job.expectation.reads, job.expectation.writes) == (True, True)
-    of_drives = list(sections(measurement(workload, DRIVES[:2], 2, 120)).items())[2:]
-    assert [(name, "--new_group=1" in options) for name, options in of_drives] == [
-        ("drive-0-reads", True), ("drive-0-writes", False), ("drive-1-reads", True), ("drive-1-writes", False),
-    ]  # fmt: skip
-
-
 def test_reads_beside_writes_are_jobs_of_their_own() -> None:
     workload = Workload("randread", "4k", 1, beside="trimwrite_128k_qd16")
     job = measurement(workload, DRIVES[:2], 2, 120)
@@ -155,11 +122,6 @@ def test_reads_beside_writes_are_jobs_of_their_own() -> None:
 def test_a_smaller_neighbour_is_expected_too() -> None:
     expected = measurement(Workload("read", "128k", 1, beside="randwrite_4k_fsync1_qd1"), [MD], 6, 120).expectation
     assert (expected.smallest_bytes, expected.largest_bytes) == (4096, 131072)
-
-
-def test_a_mix_of_sizes_has_a_range_and_no_single_size() -> None:
-    expectation = measurement(FILESERVER, [MD], 6, 120).expectation
-    assert (expectation.block_bytes, expectation.smallest_bytes, expectation.largest_bytes) == (None, 512, 65536)
 
 
 def test_volume_is_shared_out_among_the_jobs() -> None:
@@ -218,21 +180,6 @@ def test_what_fio_cannot_do_is_refused(make: Callable[[], object], cause: str) -
         make()
 
 
-def test_a_fill_of_several_drives_gives_each_its_own_shares() -> None:
-    small = [JobTarget("/dev/sdb", 4 * MIB + 512), JobTarget("/dev/sdc", 3 * MIB)]
-    job = fill(small, 2, "1m", jobs=2)
-    found = sections(job)
-    assert list(found)[2:] == ["drive-0-fill-0", "drive-0-fill-1", "drive-0-fill-2", "drive-1-fill-0", "drive-1-fill-1"]
-    assert {"--filename=/dev/sdb", f"--offset={4 * MIB}", "--size=512", "--bs=512"} <= set(found["drive-0-fill-2"])
-    assert [name for name, options in found.items() if "--new_group=1" in options] == [
-        "drive-0-fill-0",
-        "drive-1-fill-0",
-    ]
-    assert job.expectation == ExpectedResult(
-        reads=False, writes=True, written_bytes=2 * (7 * MIB + 512), paths=("/dev/sdb", "/dev/sdc")
-    )
-
-
 @pytest.mark.parametrize(
     "path",
     [
@@ -261,11 +208,6 @@ def test_paths_fio_could_misread_are_refused(path: str) -> None:
 @pytest.mark.parametrize("path", ["/dev/sda", "/dev/disk/by-id/nvme-ACME_X1_S3-7.2_1", "/dev/md/ssdqual-raid5x4"])
 def test_device_names_are_accepted(path: str) -> None:
     assert f"--filename={path}" in measurement(Workload("read", "4k", 1), [JobTarget(path, 1 << 30)], 2, 5).options
-
-
-def test_the_output_comes_first() -> None:
-    job = measurement(Workload("randread", "4k", 1), [MD], 2, 5)
-    assert job.argv("/run/out.json")[:2] == ("fio", "--output=/run/out.json")
 
 
 def test_job_is_bound_to_checked_devices_and_has_them_alone() -> None:

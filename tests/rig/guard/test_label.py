@@ -92,7 +92,7 @@ def test_drives_are_labelled_by_their_identity_and_alone() -> None:
 
 def test_a_drive_that_takes_no_label_is_an_error() -> None:
     failed = completed(["sh"], status=1, stderr="dd: error writing '/dev/sdb': Input/output error")
-    with pytest.raises(CommandFailed, match=r"^/dev/sdb \(ACME, serial S1\) cannot be labelled.*: Input/output error$"):
+    with pytest.raises(CommandFailed, match=r"serial S1\).*Input/output error$"):
         label.write_drives(ScriptedMachine().on("sh", "-c", label.SCRIPT, answer=failed), [DRIVE])
     refused = completed(["sh"], status=REFUSED, stderr="/dev/sdb: Device or resource busy")
     with pytest.raises(DriveRefused, match="labelled: /dev/sdb: Device"):

@@ -86,7 +86,7 @@ def test_superblock_that_is_gone_meanwhile_is_no_proof() -> None:
 
 def test_answer_that_is_no_answer_is_an_error() -> None:
     machine = ScriptedMachine().on("sh", "-c", label.RAW, answer="command not found")
-    with pytest.raises(RigError, match=r"what /dev/sdb holds at byte 4096 was not understood"):
+    with pytest.raises(RigError, match="/dev/sdb holds"):
         label.used(machine, ["/dev/sdb"], ())
 
 

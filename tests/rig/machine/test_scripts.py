@@ -48,11 +48,10 @@ def test_script_begins_with_its_manual(name: str) -> None:
     assert all(line.startswith("#") for line in lines)
     assert len(lines[0]) > len("# ")
     joined = " ".join(line.removeprefix("#").strip() for line in lines)
-    assert re.search(r"Arguments, output and exit status: see there", joined) or all(
-        f"{word}:" in joined for word in MANUAL
-    )
+    assert "exit status: see" in joined or all(f"{word}:" in joined for word in MANUAL)
     if name.endswith(".sh"):
-        assert lines[-2:] == ["# Shells: dash, bash, busybox sh.", "# shellcheck shell=dash"]
+        assert lines[-2].startswith("# Shells: ")
+        assert lines[-1] == "# shellcheck shell=dash"
 
 
 @pytest.mark.parametrize("name", NAMES)

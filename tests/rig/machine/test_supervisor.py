@@ -182,7 +182,7 @@ def test_fio_that_lost_a_worker_is_ended_at_a_heartbeat(tethered: Tether, monkey
 
 def test_deadline_reports_the_last_words(tethered: Tether) -> None:
     process = tethered(["sh", "-c", "echo first >&2; echo stuck >&2; exec sleep 600"])
-    with pytest.raises(DeadlineExceeded, match=r"within 2 .*: stuck$"):
+    with pytest.raises(DeadlineExceeded, match=r"within 2.*: stuck$"):
         process.wait(2)
 
 
@@ -245,7 +245,7 @@ def test_machine_that_does_not_come_back_is_lost_to_its_waiters(tethered: Tether
     road.open.set()
     asked: tuple[Callable[[], Completed], ...] = (lambda: process.wait(60), process.cut)
     for ask in asked:
-        with pytest.raises(MachineLost, match=r"^dut7 is lost: no route$"):
+        with pytest.raises(MachineLost, match=r"lost: no route$"):
             ask()
     assert not process.alive()
 

@@ -75,13 +75,11 @@ def test_drive_named_twice_or_missing_is_no_array(geometry: Geometry) -> None:
 
 def test_the_whole_command_of_a_raid_10() -> None:
     settings = ArraySettings(chunk="128k", bitmap="internal")
-    assert (
-        argv_of(Geometry(RaidLevel.RAID10, 4), settings=settings)
-        == (
-            f"mdadm --create /dev/md100 --run --metadata=1.2 --homehost=any --uuid={UUID} --level=10 --raid-devices=4 "
-            "--chunk=128 --layout=n2 --bitmap=internal /dev/sdb /dev/sdc /dev/sdd /dev/sde"
-        ).split()
+    command = (
+        f"mdadm --create /dev/md100 --run --metadata=1.2 --homehost=any --uuid={UUID} --level=10 --raid-devices=4 "
+        "--chunk=128 --layout=n2 --bitmap=internal /dev/sdb /dev/sdc /dev/sdd /dev/sde"
     )
+    assert argv_of(Geometry(RaidLevel.RAID10, 4), settings=settings) == command.split()
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,8 @@ class DegradedBench:
         self.events.append(f"lose {' '.join(each.kname for each in drives)}")
 
     def note(self, kind: str, **facts: object) -> None:
-        self.events.append(f"note {kind} {facts['member']} {facts['serial']} {facts['path']} {facts['geometry']}")
+        about = (facts["member"], facts["serial"], facts["path"], facts["geometry"])
+        self.events.append(f"note {kind} {','.join(map(str, about))}")
 
     def fail(self, array: Array, missing: int) -> Array:
         return members.fail_members(setup_of(self), array, missing)
@@ -68,7 +69,7 @@ def test_pattern_comes_before_recorded_failures(bench: DegradedBench) -> None:
         "healthy raid6x5",
         "pattern raid6x5",
         "require nvme4n1",
-        "note member_failed S4 S4 /dev/nvme4n1 raid6x5-1failed",
+        "note member_failed S4,S4,/dev/nvme4n1,raid6x5-1failed",
         "lose nvme4n1",
         "healthy raid6x5-1failed",
     ]
@@ -76,7 +77,7 @@ def test_pattern_comes_before_recorded_failures(bench: DegradedBench) -> None:
     bench.events.clear()
     twice = bench.fail(once, 2)
     assert [event for event in bench.events if not event.startswith("healthy")] == [
-        "require nvme3n1", "note member_failed S3 S3 /dev/nvme3n1 raid6x5-2failed", "lose nvme3n1",
+        "require nvme3n1", "note member_failed S3,S3,/dev/nvme3n1,raid6x5-2failed", "lose nvme3n1",
     ]  # fmt: skip
     assert (twice.geometry.missing, twice.reserved_bytes) == (2, once.reserved_bytes)
     assert bench.fail(WHOLE, 2).geometry == twice.geometry

@@ -221,7 +221,7 @@ def test_what_was_wrong_is_in_it() -> None:
     found = around("raid5x4", "reads:S2", "resync", "clock:3600", "cpu", "lanes:S1", "throttled:S3", "hot:S0")
     assert found.array
     assert found.array.syncs
-    assert "data-check of RAID array md100" in found.array.syncs[0]
+    assert "data-check of RAID" in found.array.syncs[0]
     assert found.clock_jump_s == pytest.approx(3600)
     assert found.cpu
     assert found.cpu.busiest_in_kernel == 1.0
@@ -241,9 +241,7 @@ def test_what_the_kernel_said_meanwhile_is_seen_with_its_time() -> None:
     assert around("drivex2", "speechless").kernel is None
     found = around("raid5x4", "timeout:S1", "resync").kernel
     assert found
-    assert [(each.level, each.text) for each in found.lines] == [
-        (6, "md: data-check of RAID array md100"), (4, "nvme nvme1: I/O 12 QID 1 timeout, aborting"),
-    ]  # fmt: skip
+    assert [(each.level, each.text.partition(":")[0]) for each in found.lines] == [(6, "md"), (4, "nvme nvme1")]
     assert around("raid5x4", "speechless").array.syncs is None  # type: ignore[union-attr]
 
 

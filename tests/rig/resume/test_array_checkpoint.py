@@ -110,7 +110,7 @@ def test_what_was_killed_while_it_read_is_left_in_order() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ["looked", "steady", "environment", "measured"])
+@pytest.mark.parametrize("kind", ["looked", "steady", "environment", "measured", "cell", "cell_left_out"])
 def test_records_of_a_measurement_do_not_change_the_array(kind: str) -> None:
     noted = record(kind, geometry="raid5x3", workload="w")
     assert left_after([*WHOLE, measuring(writes=False), noted, ran(), noted, LEFT_OVER]) is not None
@@ -378,12 +378,6 @@ def test_the_first_of_the_drives_may_be_measured() -> None:
     assert left_by("drivex2")
     assert left_by("drivex4") is None
     assert left_by("raid5x3") is None
-
-
-@pytest.mark.parametrize("kind", ["cell", "cell_left_out", "looked"])
-def test_records_of_visits_change_nothing(kind: str) -> None:
-    about = record(kind, geometry="raid5x3", workload=str(WRITE), visit=1)
-    assert left_after([*STANDING, about, LEFT_OVER]) == left_after([*STANDING, LEFT_OVER])
 
 
 def test_an_array_of_other_drives_is_not_assembled_of_these() -> None:
