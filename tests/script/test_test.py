@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import runpy
 import shutil
 import subprocess
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -120,8 +123,9 @@ def test_quick_runs_unit_tests_only(checkout: Path, status: int, said: str) -> N
     assert lines[1].endswith(f": {said}")
 
 
-@pytest.mark.parametrize("second", [0, 1, 5])
-@pytest.mark.parametrize(("part", "command"), [("lab", LAB), ("unhurried", UNHURRIED), ("faults", FAULTS)])
+@pytest.mark.parametrize(
+    ("part", "command", "second"), [("lab", LAB, 0), ("unhurried", UNHURRIED, 1), ("faults", FAULTS, 5)]
+)
 def test_rehearsals_that_failed_are_run_again_alone(checkout: Path, part: str, command: str, second: int) -> None:
     done, lines = ended(checkout, **GOOD | {part: [1, second]})
     assert done == bool(second)
@@ -237,16 +241,27 @@ REHEARSALS = {"test_rehearsal", "test_patient_rehearsal", "test_fault"}
 
 
 @pytest.mark.parametrize(
-    ("part", "ran", "file"),
+    ("marks", "place", "parts"),
     [
-        ("unit", {"test_arithmetic", "test_hard_arithmetic"}, "results.xml"),
-        ("quick", {"test_arithmetic"}, "results.xml"),
-        ("lab", {"test_rehearsal"}, "results-lab.xml"),
-        ("unhurried", {"test_patient_rehearsal"}, "results.xml"),
-        ("faults", {"test_fault"}, "results.xml"),
-        ("lab,unhurried,faults", REHEARSALS, "results-lab.xml"),
-        ("", {"test_arithmetic", "test_hard_arithmetic"} | REHEARSALS, "results.xml"),
+        ((), "tests/rig/test_x.py", {"unit", "quick"}),
+        (("slow",), "tests/rig/test_x.py", {"unit"}),
+        (("lab",), "tests/rehearsal/test_x.py", {"lab"}),
+        (("lab", "unhurried"), "tests/rehearsal/test_x.py", {"unhurried"}),
+        (("lab", "unhurried"), "tests/rehearsal/test_fleet.py", {"faults"}),
+        (("lab",), "suites/faults/test_drives.py", {"faults"}),
     ],
+)
+def test_a_test_is_of_the_parts_that_its_marks_and_its_place_say(
+    marks: Sequence[str], place: str, parts: set[str]
+) -> None:
+    parts_of = runpy.run_path(str(ROOT / "conftest.py"))["parts_of"]
+    item = SimpleNamespace(path=ROOT / place, get_closest_marker=lambda name: name if name in marks else None)
+    assert parts_of(item) == parts
+
+
+@pytest.mark.parametrize(
+    ("part", "ran", "file"),
+    [("quick", {"test_arithmetic"}, "results.xml"), ("lab,unhurried,faults", REHEARSALS, "results-lab.xml")],
 )
 def test_a_part_has_its_tests_and_its_own_junit_file(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, part: str, ran: set[str], file: str
@@ -281,14 +296,13 @@ def test_that_is_wrong_as_expected():
 """
 
 
-@pytest.mark.parametrize(("again", "outcomes"), [("", {"skipped": 2}), ("yes", {"failed": 1, "errors": 1})])
 def test_what_is_skipped_when_it_is_run_again_has_not_passed(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, again: str, outcomes: dict[str, int]
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copy(ROOT / "conftest.py", pytester.path)
     pytester.makeini("[pytest]\nmarkers =\n    lab: needs the lab\n    unhurried: whenever\n")
     pytester.makepyfile(SKIPPED)
     monkeypatch.setenv("PYTEST_SSDQUAL_PART", "")
-    monkeypatch.setenv("PYTEST_SSDQUAL_AGAIN", again)
+    monkeypatch.setenv("PYTEST_SSDQUAL_AGAIN", "yes")
     monkeypatch.delenv("PYTHONPATH", raising=False)
-    pytester.runpytest_subprocess().assert_outcomes(xfailed=1, **outcomes)
+    pytester.runpytest_subprocess().assert_outcomes(xfailed=1, failed=1, errors=1)

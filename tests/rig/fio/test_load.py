@@ -156,7 +156,6 @@ def test_sequential_jobs_never_meet_nor_leave_the_target(
         Workload("randrw", "8k", 4, 50, offset="2k"),
         Workload("randrw", "512", 4, 50),
         Workload("write", "64k", 4, offset="512"),
-        Workload("write", "16k", 4),
         Workload("randrw", "16k", 4, 50, random_percent=50, offset="512"),
     ],
     ids=str,
@@ -226,7 +225,6 @@ def test_readers_keep_off_the_share_of_the_writers(tmp_path: Path) -> None:
     "workload",
     [
         Workload("randwrite", "4k", 8, threads=1),
-        Workload("randrw", "64k", 8, 70, threads=1),
         Workload("randwrite", "16k", 8, random_percent=50, threads=1),
         Workload("randread", FILESERVER.bs, 4, name="mix", threads=1),
         Workload("write", "128k", 4, threads=1),
@@ -252,7 +250,6 @@ def test_readers_beside_writers_flush_nothing() -> None:
 @pytest.mark.parametrize(
     "workload",
     [
-        Workload("write", "4k", 2, gap="4k"),
         Workload("write", "4k", 2, gap="2560", offset="512"),
         Workload("write", "64k", 2, gap="256k", region_percent=50),
         Workload("randwrite", "4k", 2, zipf=120, region_percent=30),

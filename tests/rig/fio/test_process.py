@@ -242,7 +242,7 @@ class Shell(CommandsOnly):
         return Completed(tuple(argv), done.returncode, done.stdout, done.stderr, "", 0.0)
 
 
-#: 400 MB of fio's documents, read as those of a fill are, with a quarter of a GB for all data of the process. Its first
+#: 270 MB of fio's documents, read as those of a fill are, with a quarter of a GB for all data of the process. Its first
 #: argument is one document.
 STREAMED = """
 import gzip, io, resource, sys
@@ -251,7 +251,7 @@ from pytest_ssdqual.rig.fio import output, process
 packed = io.BytesIO()
 document = open(sys.argv[1], "rb").read()
 with gzip.open(packed, "wb", compresslevel=1) as file:
-    for _ in range(400_000_000 // len(document) + 1):
+    for _ in range(270_000_000 // len(document) + 1):
         file.write(document)
 reader = output.read(process.FinishedProcess(None, packed.getvalue()).pieces(), output.MOST_DOCUMENTS)
 print(reader.so_far().seconds)

@@ -342,7 +342,8 @@ def test_words_during_the_clearing_leave_nothing_behind(tmp_path: Path) -> None:
         await_that((tmp_path / "bin" / "rm.began").exists)
         process.stdin.write(b"q\n")
         process.stdin.close()
-    (tmp_path / "bin" / "rm.go_on").touch()
+        time.sleep(1)  # for what is done with these words
+        (tmp_path / "bin" / "rm.go_on").touch()
     await_that(lambda: not list((tmp_path / "run").iterdir()))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.fakes.kernel_ring import build, collected
 
+from pytest_ssdqual.qual.measured.environment import KernelLine
 from pytest_ssdqual.qual.validity.drive_failure import DriveTrace, attribute
 from pytest_ssdqual.qual.validity.fault_codes import Fault
 
@@ -347,12 +348,27 @@ def after(case: Case, drive: DriveTrace) -> DriveTrace:
     )  # fmt: skip
 
 
+#: Records of firmware are whole in the order of their lines.
+ALL = list(dict.fromkeys(line for case in CASES.values() for line in case.lines))
+
+
+@pytest.fixture(scope="module")
+def drives(tmp_path_factory: pytest.TempPathFactory) -> list[DriveTrace]:
+    return collected(build(tmp_path_factory.mktemp("machine")), [])[1]
+
+
+@pytest.mark.parametrize("begin", range(0, len(ALL), 30))
+def test_messages_of_situations_come_through_the_collector(tmp_path: Path, begin: int) -> None:
+    texts = ALL[begin : begin + 30]
+    lines, _ = collected(build(tmp_path), texts)
+    assert [line.text for line in lines] == texts
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_whose_fault_a_situation_is(tmp_path: Path, name: str) -> None:
+def test_whose_fault_a_situation_is(drives: list[DriveTrace], name: str) -> None:
     case = CASES[name]
-    lines, traces = collected(build(tmp_path), case.lines)
-    assert [line.text for line in lines] == list(case.lines)
-    traces = [after(case, each) if each.serial == case.drive else each for each in traces]
+    lines = [KernelLine(float(number), 3, text) for number, text in enumerate(case.lines)]
+    traces = [after(case, each) if each.serial == case.drive else each for each in drives]
     found = attribute(case.error, traces, lines)
     assert found.origin is case.origin, found
     assert [drive.serial for drive in found.drives] == [case.drive] * (case.origin is DRIVE)
