@@ -319,6 +319,7 @@ def test_it_is_asked_gently_first(tethered: Tether) -> None:
 SLOW_RM = """#!/bin/sh
 for directory; do :; done
 rm=$(PATH=${PATH#*:} command -v rm)
+[ -d "$directory" ] || exec "$rm" "$@"
 "$rm" -f "$directory"/* && touch "$0.began"
 n=0; until [ -e "$0.go_on" ] || [ "$n" -ge 300 ]; do sleep 0.1; n=$((n + 1)); done
 exec "$rm" -d "$directory"

@@ -185,22 +185,6 @@ DEFECTIVE = {
 #: What no report lists.
 FURTHER = {
     "media errors that old kernels cannot name": Case(UNKNOWN, (MEDIUM,), error=NO_DATA, word="error-log"),
-    "sanitize that failed": Case(REFUSED, (status("Sanitize Failed (sct 0x0 / sc 0x1c)"), IO), word="sanitize again"),
-    "reservation of NVMe": Case(REFUSED, (status("Reservation Conflict (sct 0x0 / sc 0x83)"), IO), word="resv-release"),
-    "format of SAS interrupted": Case(
-        REFUSED, sense("Medium Error", "Medium format corrupted"), drive="sdc", word="format it again"
-    ),
-    "stopped by sg_start": Case(
-        REFUSED, sense("Not Ready", "Logical unit not ready, initializing command required"), drive="sdc", word="start"
-    ),
-    "band of SAS locked": Case(
-        REFUSED, sense("Data Protect", "Logical unit access not authorized"), drive="sdc", word="unlock"
-    ),
-    "pool of SAS full": Case(
-        REFUSED, sense("Data Protect", "Space allocation failed write protect"), drive="sdc", word="pool"
-    ),
-    "reservation preempted": Case(REFUSED, (*sense("Unit Attention", "Reservations preempted"), IO_SDC), drive="sdc"),
-    "microcode changed": Case(REFUSED, (*sense("Unit Attention", "Microcode has been changed"), IO_SDC), drive="sdc"),
     "aborted by a locked SATA drive": Case(
         UNKNOWN, ("ata3.00: status: { DRDY ERR }", "ata3.00: error: { ABRT }"), drive="sda"
     ),
