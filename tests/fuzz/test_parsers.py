@@ -6,14 +6,15 @@ import json
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.builders.captured import VERSIONS, Captured, captured
 from support.builders.mutations import bytes_like, fuzzed, json_like, plain_like, survives, text_like
+from support.builders.topologies import Plant, plants
 from support.fakes.scripted import ScriptedMachine, completed
-from support.simulator.simulated_disks import World, worlds
 
 import pytest_ssdqual
 from pytest_ssdqual.plugin.options.device_address import parse_devices
@@ -165,14 +166,14 @@ def test_lsblk_and_the_survey(lsblk: str, facts: str) -> None:
 
 
 @fuzzed(30)
-@given(worlds(), st.data())
-def test_a_damaged_survey_lets_nothing_in_use_pass(world: World, data: st.DataObject) -> None:
+@given(plants(), st.data())
+def test_a_damaged_survey_lets_nothing_in_use_pass(plant: Plant, data: st.DataObject) -> None:
     """Only the relations may be lost together with the lines that tell of them; never an error of Python's."""
-    disk = world.disks[0]
-    facts = data.draw(text_like([world.facts(disk.path)]))
-    topology = survives(lambda: topology_of(world.lsblk(), facts, [disk.kname]), ValueError)
+    disk, told, order = plant.disks[0], plant.everything(), Random(0)  # noqa: S311 (no secret)
+    facts = data.draw(text_like([plant.script(told, order)]))
+    topology = survives(lambda: topology_of(plant.lsblk(told, order), facts, [disk.kname]), ValueError)
     if topology is not None:
-        refusals.refusals(topology, world.matches(disk))  # type: ignore[arg-type]
+        refusals.refusals(topology, [plant.match(disk)])  # type: ignore[arg-type]
 
 
 PARSERS: Mapping[str, tuple[list[str], Callable[[str], object], tuple[type[Exception], ...]]] = {

@@ -38,7 +38,9 @@ def test_workers_share_a_machine_of_the_runs_own(start: Start) -> None:
     assert not place.exists()
 
 
+@pytest.mark.nightly
 def test_the_machine_dies_with_a_killed_controller(start: Start) -> None:
+    """As with any other owner: tests/lab/test_boot.py."""
     running = start("lab:3")
     running.await_record("run_started")
     (machine,) = _machines(running)

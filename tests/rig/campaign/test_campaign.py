@@ -15,7 +15,7 @@ from support.simulator import simulated_surroundings
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.records import from_plain
-from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, MeasureRule, PreconditionRule, SteadyRule
+from pytest_ssdqual.qual.spec.protocol_rules import MeasureRule, PreconditionRule, SteadyRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder.journal import JournalError
 from pytest_ssdqual.rig.campaign.campaign import Campaign
@@ -103,8 +103,8 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
         return {one.identity: Purged("discard") for one in drives}
 
     def create(
-        machine: Machine, geometry: Geometry, members: Sequence[Drive], settings: ArraySettings, *, path: str,
-        uuid: str, zeroed: bool, data_offset_bytes: int | None = None, used_bytes: int | None = None,
+        machine: Machine, geometry: Geometry, members: Sequence[Drive], settings: object, *, path: str, uuid: str,
+        **room: object,
     ) -> Array:  # fmt: skip
         rig.did.append(f"create {geometry}")
         if rig.sick:

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -26,7 +27,7 @@ from pytest_ssdqual.rig.drives.survey import (
 )
 from pytest_ssdqual.rig.drives.topology import Use, UseKind
 from pytest_ssdqual.rig.guard.refusals import refusals
-from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, MustFinish, RigError
+from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, RigError
 
 
 class Here(CommandsOnly):
@@ -37,18 +38,9 @@ class Here(CommandsOnly):
     def __init__(self, shell: str) -> None:
         self.shell = shell_argv(shell)
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        deadline_s: float = 60.0,
-        check: bool = True,
-        stdin: bytes | None = None,
-        repeatable: bool = False,
-        must_finish: MustFinish | None = None,
-    ) -> Completed:
+    def run(self, argv: Sequence[str], *, check: bool = True, **how: Any) -> Completed:  # noqa: ANN401
         argv = (*self.shell, *argv[1:]) if argv[0] == "sh" else tuple(argv)
-        done = subprocess.run(argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=deadline_s)
+        done = subprocess.run(argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
         if check and done.returncode:
             raise CommandFailed(f"{argv} failed", completed(argv, status=done.returncode))
         return Completed(tuple(argv), done.returncode, done.stdout, done.stderr, "", 0.0)

@@ -48,12 +48,6 @@ def has(job: Job, name: str) -> bool:
             ("rwmixread",),
         ),
         (Workload("randread", "4k", 32, threads=4), {"numjobs": "4", "iodepth": "32"}, ()),
-        (
-            Workload("randwrite", "4k", 8),
-            {"norandommap": "1", "randrepeat": "0", "random_generator": "tausworthe64"},
-            ("size", "offset_increment"),
-        ),
-        (Workload("randrw", "8k", 4, 70), {"rwmixread": "70"}, ()),
     ],
     ids=str,
 )

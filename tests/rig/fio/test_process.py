@@ -20,7 +20,7 @@ from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.fio import engine_limits, process
 from pytest_ssdqual.rig.fio.jobs import JobTarget, measurement
-from pytest_ssdqual.rig.machine.machine import Completed, DeadlineExceeded, MachineLost, MustFinish, RigError, Tethered
+from pytest_ssdqual.rig.machine.machine import Completed, DeadlineExceeded, MachineLost, RigError, Tethered
 
 JOB = measurement(Workload("randread", "4k", 1), [JobTarget("/dev/sdb", 1 << 30)], 1, 5)
 
@@ -37,16 +37,7 @@ class Machine(CommandsOnly):
     name: str = "here"
     paths: list[str] = field(default_factory=list)
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        deadline_s: float = 60.0,
-        check: bool = True,
-        stdin: bytes | None = None,
-        repeatable: bool = False,
-        must_finish: MustFinish | None = None,
-    ) -> Completed:
+    def run(self, argv: Sequence[str], **how: Any) -> Completed:  # noqa: ANN401
         self.asked.append(argv[0])
         self.paths += [word for word in argv[4:5] or argv[-1:]]
         if self.lost:
@@ -226,16 +217,7 @@ class Shell(CommandsOnly):
     blocks: list[int] = field(default_factory=list)
     name: str = "here"
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        deadline_s: float = 60.0,
-        check: bool = True,
-        stdin: bytes | None = None,
-        repeatable: bool = False,
-        must_finish: MustFinish | None = None,
-    ) -> Completed:
+    def run(self, argv: Sequence[str], **how: Any) -> Completed:  # noqa: ANN401
         done = subprocess.run(argv, capture_output=True, check=False, timeout=60)
         path = Path(argv[4] if argv[0] == "sh" else argv[2])
         self.blocks.append(path.stat().st_blocks if path.exists() else 0)

@@ -171,6 +171,7 @@ def without(records: Iterable[Record], kind: str) -> list[Record]:
         [],
         [record("run_started"), filled(), stopped()],
         [*WHOLE, measuring(writes=False)],
+        [*WHOLE, record("member_failed", geometry="raid5x3-1failed", uuid=UUID, member="S3"), *CLOSED[-2:]],
         *(
             [*WHOLE, ending, counted("closed")]
             for ending in (

@@ -20,7 +20,7 @@ from support.fakes.scripted import ScriptedMachine, completed
 from support.simulator import simulated_surroundings
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, MeasureRule
+from pytest_ssdqual.qual.spec.protocol_rules import MeasureRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder.journal import Journal, read_checkpoint
 from pytest_ssdqual.rig.drives.topology import Drive
@@ -106,8 +106,8 @@ class World:
         self.conditioned = self.conditioned if filled else None
 
     def create(
-        self, machine: Machine, geometry: Geometry, drives: Sequence[Drive], of: ArraySettings, *, path: str,
-        uuid: str, zeroed: bool, data_offset_bytes: int | None = None, used_bytes: int | None = None,
+        self, machine: Machine, geometry: Geometry, drives: Sequence[Drive], of: object, *, path: str, uuid: str,
+        data_offset_bytes: int | None = None, **room: object,
     ) -> Array:  # fmt: skip
         self.write(lambda: self._hold(uuid, filled=data_offset_bytes is not None and self.filled))
         self.running = True

@@ -15,7 +15,6 @@ from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.spec.protocol_rules import (
-    ArraySettings,
     VisitRule,
 )
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -94,8 +93,8 @@ class ReadoptRig(Logbook):
         super().note(kind, **facts)
 
     def create(
-        self, machine: Machine, geometry: Geometry, members: Sequence[Drive], settings: ArraySettings, *, path: str,
-        uuid: str, zeroed: bool, data_offset_bytes: int | None = None, used_bytes: int | None = None,
+        self, machine: Machine, geometry: Geometry, members: Sequence[Drive], settings: object, *, path: str, uuid: str,
+        zeroed: bool, data_offset_bytes: int | None = None, **room: object,
     ) -> Array:  # fmt: skip
         self.did.append(f"create {','.join(each.identity for each in members)} at:{data_offset_bytes}")
         if self.fails:
