@@ -420,14 +420,18 @@ def test_array_and_steady_measure_only_what_would_be_lost() -> None:
     assert len(found.builds) == 1
 
 
+@pytest.mark.parametrize("is_planned", [True, False])
 @pytest.mark.parametrize(("protocol", "widths"), [(PROTOCOL, (3, 4, 5)), (ON_DRIVES, (5, 4, 3))])
-def test_a_sweep_alone_is_measured_in_the_order_of_the_plan(protocol: Protocol, widths: Sequence[int]) -> None:
+def test_a_sweep_alone_is_measured_in_the_order_of_the_plan(
+    protocol: Protocol, widths: Sequence[int], is_planned: bool
+) -> None:
     geometries = [Geometry(RaidLevel.RAID5, width) for width in (3, 4, 5)]
     steps = [CampaignStep(StepKind.MEASURED, each, READ) for each in geometries]
     with arrays() as did:
-        here = campaign(in_order(steps, protocol), protocol)
+        others = [CampaignStep(StepKind.MEASURED, geometries[-1], WRITE)]
+        here = campaign(in_order(steps if is_planned else others, protocol), protocol)
         assert {each.geometry for each in here.sweep(geometries, READ)} == set(geometries)
-    assert [each.geometry.width for each in did.did] == list(widths)
+    assert [each.geometry.width for each in did.did if each.what == READ] == list(widths)
 
 
 def test_a_sweep_that_cannot_end_does_not_begin() -> None:
