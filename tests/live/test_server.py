@@ -170,22 +170,6 @@ def test_a_reload_replays_and_then_follows(server: LiveServer) -> None:
         read_until(answer, b"second")
 
 
-def test_hostile_words_stay_words(server: LiveServer) -> None:
-    server.feed.publish(
-        Topic.LOG, {"text": "</script><img src=x onerror=alert(1)>\n\nevent: ended\ndata: {}\r\u2028\x1b"}
-    )
-    server.feed.end({"text": "over"})
-    with stream(server) as answer:
-        found = answer.read()
-    assert found.count(b"event: ended") == 2  # one of them within a line of data
-    assert [line for line in found.splitlines() if line.startswith(b"event:")] == [
-        b"event: alive",
-        b"event: log",
-        b"event: ended",
-    ]
-    assert b"\x1b" not in found
-
-
 def test_the_end_is_said_and_the_stream_ends(server: LiveServer) -> None:
     with stream(server) as answer:
         server.feed.end({"text": "The run has ended: 3 passed."})

@@ -82,12 +82,6 @@ def test_options_of_a_stream(
     assert more.items() <= options.items()
 
 
-def test_mix_of_sizes_is_in_bytes() -> None:
-    options = one(FILESERVER)
-    assert options["bssplit"].startswith("512/10:1024/5:2048/5:4096/60:")
-    assert "bs" not in options
-
-
 def test_what_lies_behind_a_part_of_a_target_is_kept_off() -> None:
     ((_, options),) = streams(
         Workload("randwrite", "4k", 8), JobTarget("/dev/md100", ODD_BYTES, is_part=True), 2, JobEnd(5.0)
@@ -210,15 +204,6 @@ def test_jobs_of_a_stream_write_their_own_shares(tmp_path: Path) -> None:
     data = Path(target.path).read_bytes()
     written = [at for at in range(0, len(data), 512) if data[at : at + 512] != bytes(512)]
     assert written == list(range(512, 3 * MIB + 512, 512))
-
-
-def test_readers_keep_off_the_share_of_the_writers(tmp_path: Path) -> None:
-    target = real_fio.image(tmp_path, 4 * MIB)
-    workload = Workload("read+write", "64k", 1)
-    real_fio.run(measurement(workload, [target], 1, 20, volume_bytes=6 * MIB), tmp_path)
-    data = Path(target.path).read_bytes()
-    assert data[: 2 * MIB] == bytes(2 * MIB)
-    assert bytes(512) not in [data[at : at + 512] for at in range(2 * MIB, 4 * MIB, 512)]
 
 
 @pytest.mark.parametrize(

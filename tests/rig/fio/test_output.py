@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.builders.captured import VERSIONS, captured
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
-from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, FioResult, StatusReader, parse, read
+from pytest_ssdqual.rig.fio.output import FioResult, StatusReader, parse, read
 from pytest_ssdqual.rig.fio.status_stream import Splitter
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
@@ -286,14 +286,6 @@ def fed(data: bytes, sizes: Sequence[int], most: int | None = None) -> StatusRea
     return reader
 
 
-@given(histories(), st.lists(st.integers(0, 900)), st.none() | st.integers(1, 6))
-def test_it_does_not_matter_in_which_pieces_the_bytes_came(
-    documents: list[dict[str, object]], sizes: list[int], most: int | None
-) -> None:
-    data = b"fio: a word\n" + written(documents) + b"fio: terminating on signal 2\n"
-    assert fed(data, sizes, most).whole() == fed(data, [], most).whole()
-
-
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("cut", [1, 100, 5_000])
 def test_a_document_that_is_being_written_is_none_yet(version: str, cut: int) -> None:
@@ -319,15 +311,6 @@ def test_of_many_documents_some_are_kept_and_nothing_lost(count: int, most: int)
     *equal, _ = [round(i.seconds) for i in some.intervals]
     assert len(set(equal)) <= 1
     assert {i.end_s for i in some.intervals} <= {i.end_s for i in every.intervals}
-
-
-def test_of_many_drives_only_so_many_documents_are_kept() -> None:
-    reader, names = StatusReader(MOST_DOCUMENTS), [f"drive-{number}" for number in range(3)]
-    for number in range(1, 2 * MOST_DOCUMENTS):
-        reader.feed(written([named(document(1000 * number, {64: number}), *names)]))
-        held = len(reader.so_far().intervals) if number % 97 == 0 else 0
-        assert held <= MOST_DOCUMENTS + 1
-    assert MOST_DOCUMENTS / 2 <= len(reader.whole().intervals) <= MOST_DOCUMENTS + 1
 
 
 def test_clock_that_was_set_is_found_between_dropped_documents() -> None:

@@ -81,15 +81,6 @@ def test_process_is_awaited_and_its_output_fetched() -> None:
     assert len(set(machine.paths)) == 1
 
 
-def test_one_that_is_ended_leaves_its_output_too() -> None:
-    machine = Machine()
-    with process.start(machine, JOB) as running:
-        assert running.tether.alive()
-        finished = running.end()
-    assert (finished.completed.status, list(finished.pieces())) == (128, [b"{}"])
-    assert machine.asked == ["fio until INT", "cut", "sh", "rm"]
-
-
 @pytest.mark.parametrize(("status", "limits"), [(0, {}), (1, {"memlock": "64"}), (2, {"memlock": "64"}), (128, {})])
 def test_limits_are_read_where_fio_reports_that_it_failed(status: int, limits: dict[str, str]) -> None:
     class Failing(Machine):

@@ -227,13 +227,6 @@ def test_stimuli_follow_the_steady_rounds_once_each(bench: RoundsBench) -> None:
     assert [len(runs) for runs in record["after"]] == [2, 1]
 
 
-def test_stimuli_alone_begin_at_once(bench: RoundsBench) -> None:
-    bench.writes = [1000]
-    found = looping.run(bench.setup(), ARRAY, Rounds("s", (), (), "128k", after=(Stimulus(STREAM, 2, 2),)))
-    assert found
-    assert [workload for workload, _, _ in bench.did] == [str(STREAM)]
-
-
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_part_with_pauses_is_repeated_after_the_clock_was_set(
     bench: RoundsBench, monkeypatch: pytest.MonkeyPatch, number: int

@@ -134,13 +134,6 @@ def test_a_drive_that_somebody_sanitizes_is_waited_for(
     assert not answers
 
 
-def test_every_drive_is_purged_and_named_by_its_identity() -> None:
-    here = machine()
-    purged = purge.purge(here, [drive(0), drive(1, "sata")], best=False)
-    assert purged == {name: Purged(DISCARD) for name in ("S0", "S1")}
-    assert sorted(here.asked[:-1]) == [("blkdiscard", "/dev/nvme0n1"), ("blkdiscard", "/dev/sdc")]
-
-
 @pytest.mark.parametrize("best", [True, False])
 def test_only_the_best_means_ask_the_controller(best: bool) -> None:
     here = machine().on("nvme", "id-ctrl", answer=failing("no"))
