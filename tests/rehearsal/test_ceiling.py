@@ -103,4 +103,5 @@ def test_brd_serves_where_null_blk_is_missing(setup: Setup) -> None:
     assert (found.driver, found.unknown) == (ceiling.BRD, "")
     assert found.iops is not None
     assert found.iops > 0
-    assert setup.machine.run(["sh", "-c", "ls -d /sys/module/brd /run/*.brd 2>/dev/null || :"]).text == ""
+    left = "ls -d /sys/module/brd /run/*.brd 2>/dev/null || :"
+    assert setup.machine.run(["sh", "-c", left]).text == ""

@@ -39,9 +39,9 @@ def test_a_write_is_counted_to_the_byte_where_it_was_made(here: Bench) -> None:
     here.write(here.drives[2].path, "512", 1, at=100)
     now = look(here)
     assert sent(before, now) == [12288, 0, 512, 0]
-    assert write_counters.unchanged(before, now, 512) == [
-        f"{here.drives[0].identity} was written to meanwhile: 12,288 bytes"
-    ]
+    (sentence,) = write_counters.unchanged(before, now, 512)
+    assert sentence.startswith(here.drives[0].identity)
+    assert "12,288 bytes" in sentence
 
 
 def test_discards_and_zeroes_are_counted(here: Bench) -> None:
@@ -86,7 +86,7 @@ def test_a_replugged_drive_counts_anew_and_that_is_told(here: Bench) -> None:
     assert now[name].appearance > before[name].appearance
     assert write_counters.written_since(before[name], now[name]) is None
     (sentence,) = write_counters.unchanged(before, now, MIB)
-    assert sentence.startswith(f"cannot determine whether {name} was written to")
+    assert sentence.startswith(f"cannot determine whether {name}")
 
 
 @pytest.mark.every_release

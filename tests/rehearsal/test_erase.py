@@ -69,7 +69,7 @@ def test_ctrl_c_leaves_the_erase_alone_and_says_so(run: Start, server: Server) -
     sentence = str(record.facts["sentence"])
     assert f"{ERASE} of " in sentence
     assert "continues on lab" in sentence
-    assert sentence.endswith(f"the drive says that it takes 2 min; {CAUTION}")
+    assert sentence.endswith(f"takes 2 min; {CAUTION}")
     assert sentence in stopped.output
     assert has_password(server)
     refused = run(drives(1)).finish()

@@ -438,9 +438,9 @@ def test_a_drive_put_to_use_after_the_guard_passed_it_is_refused(scene: str, rac
     assert rack.refusals((drive.path,)) == ""
     rack.machine.run(["sh", "-ec", 'mke2fs -q "$1"; mkdir -p /mnt/late; mount "$1" /mnt/late', "mount", drive.path])
     try:
-        with pytest.raises(DriveRefused, match="is mounted at /mnt/late"):
+        with pytest.raises(DriveRefused, match="mounted at /mnt/late"):
             HeldDrives(rack.machine, [drive])
-        with pytest.raises(DriveRefused, match="could not open it exclusively"):
+        with pytest.raises(DriveRefused, match="open it exclusively"):
             purge.purge(rack.machine, [drive], best=True)
         rack.machine.run(["test", "-d", "/mnt/late/lost+found"])
     finally:
@@ -462,7 +462,7 @@ def test_a_blank_drive_needs_none(scene: str, rack: OccupiedDrives) -> None:
 @REMAINS
 def test_nobody_takes_a_drive_that_a_command_has_alone(scene: str, rack: OccupiedDrives) -> None:
     drive = rack.drive(4)
-    with pytest.raises(DriveRefused, match="its serial is not SSDQ0001"):
+    with pytest.raises(DriveRefused, match="is not SSDQ0001"):
         _bound(rack, replace(drive, serial="SSDQ0001"), "true")
     argv = fencing.bound(["sh", "-c", "echo on; exec sleep 600"], [Checked.of(drive)], alone=True)
     running = rack.machine.tether(argv, first_signal="TERM", announces=True)
@@ -472,9 +472,9 @@ def test_nobody_takes_a_drive_that_a_command_has_alone(scene: str, rack: Occupie
             done = rack.machine.run(["sh", "-c", f"{attempt} {drive.path}"], check=False)
             assert done.status, attempt
         assert "is open exclusively" in rack.refusals((drive.path,))
-        with pytest.raises(DriveRefused, match="is in use: it could not be opened exclusively"):
+        with pytest.raises(DriveRefused, match="be opened exclusively"):
             _bound(rack, drive, "true")
-        with pytest.raises(DriveRefused, match="could not open it exclusively"):
+        with pytest.raises(DriveRefused, match="open it exclusively"):
             purge.purge(rack.machine, [drive], best=False)
     finally:
         running.cut()
@@ -516,7 +516,7 @@ def test_what_came_after_the_check_is_refused(scene: str, rack: OccupiedDrives) 
     try:
         held.require([drive])
         rack.machine.run(["mke2fs", "-q", drive.path])
-        with pytest.raises(DriveRefused, match=r"carries a signature \(ext2\), which came after it was checked"):
+        with pytest.raises(DriveRefused, match=r"\(ext2\), which came"):
             held.require([drive])
         rack.machine.run(["blkdiscard", "--force", drive.path])
         held.require([drive])
@@ -547,7 +547,7 @@ def test_another_drive_in_its_place_is_not_touched(scene: str, rack: OccupiedDri
     with instead_of_the_last(rack, serial="ANOTHER"):
         assert rack.appeared("ANOTHER", 1) == [checked.kname], "nobody had it open, so the name is given again"
         before = rack.hashes()
-        with pytest.raises(DriveRefused, match=r"\) is not the drive that was checked: its serial is not SSDQ0004$"):
+        with pytest.raises(DriveRefused, match=r"is not SSDQ0004$"):
             purge.purge(rack.machine, [checked], best=True)
         assert rack.hashes() == before
 
@@ -566,7 +566,7 @@ def test_another_path_to_a_drive_is_the_same_drive(scene: str, rack: OccupiedDri
             same = f"is the same drive as {twin} (same serial SSDQ0003), which is "
             assert same + "mounted at /mnt/twin" in rack.refusals(named, consent)
             rack.machine.run(["umount", "--lazy", "/mnt/twin"])
-            assert same + "open exclusively by something else" in rack.refusals(named, consent)
+            assert same + "open exclusively" in rack.refusals(named, consent)
         finally:
             undo = 'umount /mnt/twin; ended; sleep 0.5; wipefs --all --quiet "$1"; blkdiscard "$1"'
             rack.machine.run(["sh", "-c", WORDS + undo, "undo", twin], check=False)
@@ -583,7 +583,7 @@ def test_serial_of_a_drive_hides_no_use_of_another(scene: str, rack: OccupiedDri
         rack.machine.run(["sh", "-ec", WORDS + export, "export", rack.paths[2]])
         try:
             before = rack.hashes()
-            assert "is exported (NVMe over Fabrics target)" in rack.refusals((rack.paths[2],), ("SSDQ0003",))
+            assert "(NVMe over Fabrics" in rack.refusals((rack.paths[2],), ("SSDQ0003",))
             topology = survey(rack.machine)
             serials = {node.serial for node in topology.nodes.values() if node.model == "QEMU NVMe Ctrl"}
             assert rack.hashes() == before
@@ -614,7 +614,7 @@ def test_scsi_drive_that_is_open_by_its_generic_node_is_refused(
 ) -> None:
     (serial,) = [node.serial for node in survey(rack.machine).nodes.values() if node.path == scsi_drive]
     assert serial
-    assert "another host may use it" in rack.refusals((scsi_drive,)), "the emulated drive has two ports"
+    assert "another host may" in rack.refusals((scsi_drive,)), "the emulated drive has two ports"
     assert rack.refusals((scsi_drive,), (serial,)) == ""
     hold = f"""
         for d in "/sys/block/${{1#/dev/}}"/device/{kind}; do
@@ -622,10 +622,10 @@ def test_scsi_drive_that_is_open_by_its_generic_node_is_refused(
         done
     """
     rack.machine.run(["sh", "-ec", WORDS + hold, "hold", scsi_drive])
-    assert "is open through a character device (sg, bsg or ng) by sleep" in rack.refusals((scsi_drive,), (serial,))
+    assert "ng) by sleep" in rack.refusals((scsi_drive,), (serial,))
 
 
 @REMAINS
 @pytest.mark.parametrize("scsi_drive", [("zbc=managed", "zone_size_mb=8", "zone_nr_conv=0")], indirect=True)
 def test_zoned_drive_is_refused(scene: str, rack: OccupiedDrives, scsi_drive: str) -> None:
-    assert "is a zoned drive (host-managed), and those are not tested" in rack.refusals((scsi_drive,))
+    assert "zoned drive (host-managed)" in rack.refusals((scsi_drive,))

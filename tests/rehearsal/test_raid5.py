@@ -10,7 +10,6 @@ import pytest
 from support.builders.sheet import lab_with_every_depth
 from support.lab.rehearsed import BRIEF, SERIALS, Finished, Lab, Server, Start, drives
 
-from pytest_ssdqual.report.evidence.evidence import of_facts
 from pytest_ssdqual.rig.fio.output import parse
 from pytest_ssdqual.rig.observe.environment import SCRIPT
 
@@ -59,7 +58,7 @@ def test_every_promise_of_the_scale_model_is_kept(run: Finished) -> None:
     assert len(run.results()) == CLAIMS
     assert not any(run.results().values())
     assert f"passed: {CLAIMS} of {CLAIMS} promises" in run.output
-    assert ", not for acceptance" in run.output
+    assert "not for acceptance" in run.output
 
 
 def test_the_machine_is_left_as_it_was(run: Finished, server: Server) -> None:
@@ -107,16 +106,6 @@ def test_each_array_was_built_once_and_looked_at(run: Finished) -> None:
         (True, True), (True, True)
     ]  # fmt: skip
     assert ["Raid Devices : 3" in details[0], "Raid Devices : 4" in details[1]] == [True, True]
-
-
-def test_the_records_tell_the_same_story_as_junit(run: Finished) -> None:
-    verdicts = run.folder.records("verdict")
-    assert len({each.facts["test"] for each in verdicts}) == len(verdicts) == CLAIMS
-    assert {str(each.facts["test"]).rpartition("::")[2] for each in verdicts} == set(run.cases())
-    assert {of_facts(each.facts).outcome for each in verdicts} == {"pass"}
-    measured = [(each.facts["geometry"], each.facts["workload"]) for each in run.folder.records("measured")]
-    assert measured == [(width, WORKLOAD) for width in WIDTHS]
-    assert [each.facts["exit_status"] for each in run.folder.records("run_ended")] == [0]
 
 
 def test_raw_output_is_there_and_gives_the_same_figures(run: Finished) -> None:

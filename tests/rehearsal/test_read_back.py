@@ -17,7 +17,8 @@ from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.measure import array_lifecycle, read_back
 from pytest_ssdqual.rig.measure.session import Setup
 
-pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
+# tests/rig/measure/ has the real fio on files that were changed, in each run of script/test.
+pytestmark = [pytest.mark.lab, pytest.mark.unhurried, pytest.mark.nightly]
 
 FILL = Fill(1, "1m")
 PROTOCOL = replace(UNPREPARED, fill=FILL)

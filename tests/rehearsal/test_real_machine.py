@@ -108,7 +108,7 @@ def test_system_disk_is_refused_and_unchanged(machine: RealMachine) -> None:
     assert status == 4
     (reason,) = [line for line in output.splitlines() if line.startswith("ERROR: ")]
     assert reason.startswith("ERROR: /dev/sda (")
-    assert "is mounted at / (the root file system)" in reason
+    assert "mounted at / " in reason
     assert "Traceback" not in output
     assert after == before
     assert left(machine) == ""
@@ -133,7 +133,7 @@ def test_killed_run_ends_on_the_machine(machine: RealMachine) -> None:
 def test_command_of_the_card_passes_and_leaves_nothing(machine: RealMachine) -> None:
     status, output = typed(machine, HOME, COMMAND)
     assert status == 0, output
-    assert "left over from an earlier run" in output
+    assert "left over from" in output
     assert "1 pass" in output
     root = ET.fromstring(machine.ask("cat", f"{HOME}/raid5.xml"))  # noqa: S314 (our own)
     (case,) = root.iter("testcase")

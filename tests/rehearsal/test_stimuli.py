@@ -49,5 +49,5 @@ def test_bursts_are_measured_apart_from_their_pauses(server: Server, tmp_path: P
         assert each["iops"] == pytest.approx(600, rel=0.25)
         assert each["ios"] == pytest.approx(600 * 2, rel=0.25)
     assert [len(each["round_iops"]) for each in again] == [3]
-    assert "stimulus again_t1xqd8 was back at the level of randwrite_4k_t1xqd8" in str(loop.facts["recoveries"])
+    assert "again_t1xqd8 was back" in str(loop.facts["recoveries"])
     assert server.left() == []

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import runpy
 import shutil
 import subprocess
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -33,6 +36,9 @@ UNHURRIED = f"unhurried -m pytest -o cache_dir=.pytest_cache/unhurried {SLOWEST}
 QUICK = UNIT.replace("unit", "quick")
 FAULTS = f"faults -m pytest -o cache_dir=.pytest_cache/faults {SLOWEST}"
 ALL = f"lab,unhurried,faults -m pytest -o cache_dir=.pytest_cache/lab,unhurried,faults {SLOWEST}"
+#: The last line: what unit tests and tests in the lab have come to.
+ENDED = "script/test: unit tests: {}; tests in the lab: {}"
+ALONE = "passed, some only alone"
 #: All parts pass.
 GOOD: dict[str, list[int]] = {"unit": [0], "lab": [0], "unhurried": [0], "faults": [0]}
 
@@ -78,7 +84,7 @@ def test_parts_run_beside_each_other_by_priority(checkout: Path) -> None:
     done, lines = ended(checkout, **GOOD)
     assert done == 0
     commands = [f"{each} {LESS}" for each in (UNIT, LAB, UNHURRIED, FAULTS)]
-    assert lines == [*commands, "script/test: unit tests: passed; tests in the lab: passed"]
+    assert lines == [*commands, ENDED.format("passed", "passed")]
     least = os.nice(0)  # these tests have some more themselves, and there is nothing beyond 19
     lower, lowest = min(least + 5, 19), min(least + 10, 19)
     assert [nice_of(checkout, part) for part in GOOD] == [lowest, least, lower, lower]
@@ -113,24 +119,26 @@ def test_repetitions_and_chosen_parts_have_the_usual_priority(checkout: Path) ->
 def test_quick_runs_unit_tests_only(checkout: Path, status: int, said: str) -> None:
     done, lines = ended(checkout, "--quick", "-x", quick=[status])
     assert done == status
-    assert lines == [f"{QUICK} -x", f"script/test: unit tests without the slow ones: {said}"]
+    assert lines[:1] == [f"{QUICK} -x"]
+    assert lines[1].endswith(f": {said}")
 
 
-@pytest.mark.parametrize("second", [0, 1, 5])
-@pytest.mark.parametrize(("part", "command"), [("lab", LAB), ("unhurried", UNHURRIED), ("faults", FAULTS)])
+@pytest.mark.parametrize(
+    ("part", "command", "second"), [("lab", LAB, 0), ("unhurried", UNHURRIED, 1), ("faults", FAULTS, 5)]
+)
 def test_rehearsals_that_failed_are_run_again_alone(checkout: Path, part: str, command: str, second: int) -> None:
     done, lines = ended(checkout, **GOOD | {part: [1, second]})
     assert done == bool(second)
     again = f"script/test: some rehearsals of the part {part} failed; they run again, alone"
-    result = "FAILED" if second else "passed, some only alone"
-    outcome = f"script/test: unit tests: passed; tests in the lab: {result}"
+    result = "FAILED" if second else ALONE
+    outcome = ENDED.format("passed", result)
     assert lines[4:] == [again, f"{command} {AGAIN}".replace(part, f"{part} again", 1), outcome]
 
 
 def test_unit_tests_get_no_second_chance(checkout: Path) -> None:
     done, lines = ended(checkout, **GOOD | {"unit": [1, 0]})
     assert done == 1
-    assert lines[4:] == ["script/test: unit tests: FAILED; tests in the lab: passed"]
+    assert lines[4:] == [ENDED.format("FAILED", "passed")]
 
 
 @pytest.mark.parametrize("lasting", ["lab", "unhurried", "faults"])
@@ -138,24 +146,24 @@ def test_what_passes_alone_makes_nothing_else_pass(checkout: Path, lasting: str)
     failing = {"lab": [1, 0], "unhurried": [1, 0], "faults": [1, 0]}
     done, lines = ended(checkout, **GOOD | failing | {lasting: [1, 1]})
     assert done == 1
-    assert lines[-1] == "script/test: unit tests: passed; tests in the lab: FAILED"
+    assert lines[-1] == ENDED.format("passed", "FAILED")
     done, _ = ended(checkout, **GOOD | failing | {"unit": [1, 0]})
     assert done == 1
     done, lines = ended(checkout, **GOOD | failing)
     assert done == 0
-    assert lines[-1] == "script/test: unit tests: passed; tests in the lab: passed, some only alone"
+    assert lines[-1] == ENDED.format("passed", ALONE)
 
 
 def test_parts_without_a_test_are_not_missed_unless_all_are(checkout: Path) -> None:
     empty = {"lab": [5], "unhurried": [5], "faults": [5]}
     done, lines = ended(checkout, **GOOD | empty)
     assert done == 0
-    assert lines[-1] == "script/test: unit tests: passed; tests in the lab: none selected"
+    assert lines[-1] == ENDED.format("passed", "none selected")
     done, _ = ended(checkout, **GOOD | empty | {"unit": [5]})
     assert done == 5
     done, lines = ended(checkout, **GOOD | empty | {"faults": [0]})
     assert done == 0
-    assert lines[-1] == "script/test: unit tests: passed; tests in the lab: passed"
+    assert lines[-1] == ENDED.format("passed", "passed")
 
 
 @pytest.mark.parametrize(("unit", "lab"), [(2, 0), (3, 0), (4, 0), (0, 2)])
@@ -188,7 +196,7 @@ def nice_of(checkout: Path, part: str) -> int:
 
 def test_all_releases_of_the_lab_are_run() -> None:
     names = " ".join(release.name for release in RELEASES)
-    assert f"for release in {names}; do" in (ROOT / "script" / "test").read_text()
+    assert f"release in {names};" in (ROOT / "script" / "test").read_text()
 
 
 def ended(checkout: Path, *arguments: str, **statuses: list[int]) -> tuple[int, list[str]]:
@@ -233,16 +241,27 @@ REHEARSALS = {"test_rehearsal", "test_patient_rehearsal", "test_fault"}
 
 
 @pytest.mark.parametrize(
-    ("part", "ran", "file"),
+    ("marks", "place", "parts"),
     [
-        ("unit", {"test_arithmetic", "test_hard_arithmetic"}, "results.xml"),
-        ("quick", {"test_arithmetic"}, "results.xml"),
-        ("lab", {"test_rehearsal"}, "results-lab.xml"),
-        ("unhurried", {"test_patient_rehearsal"}, "results.xml"),
-        ("faults", {"test_fault"}, "results.xml"),
-        ("lab,unhurried,faults", REHEARSALS, "results-lab.xml"),
-        ("", {"test_arithmetic", "test_hard_arithmetic"} | REHEARSALS, "results.xml"),
+        ((), "tests/rig/test_x.py", {"unit", "quick"}),
+        (("slow",), "tests/rig/test_x.py", {"unit"}),
+        (("lab",), "tests/rehearsal/test_x.py", {"lab"}),
+        (("lab", "unhurried"), "tests/rehearsal/test_x.py", {"unhurried"}),
+        (("lab", "unhurried"), "tests/rehearsal/test_fleet.py", {"faults"}),
+        (("lab",), "suites/faults/test_drives.py", {"faults"}),
     ],
+)
+def test_a_test_is_of_the_parts_that_its_marks_and_its_place_say(
+    marks: Sequence[str], place: str, parts: set[str]
+) -> None:
+    parts_of = runpy.run_path(str(ROOT / "conftest.py"))["parts_of"]
+    item = SimpleNamespace(path=ROOT / place, get_closest_marker=lambda name: name if name in marks else None)
+    assert parts_of(item) == parts
+
+
+@pytest.mark.parametrize(
+    ("part", "ran", "file"),
+    [("quick", {"test_arithmetic"}, "results.xml"), ("lab,unhurried,faults", REHEARSALS, "results-lab.xml")],
 )
 def test_a_part_has_its_tests_and_its_own_junit_file(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, part: str, ran: set[str], file: str
@@ -277,14 +296,13 @@ def test_that_is_wrong_as_expected():
 """
 
 
-@pytest.mark.parametrize(("again", "outcomes"), [("", {"skipped": 2}), ("yes", {"failed": 1, "errors": 1})])
 def test_what_is_skipped_when_it_is_run_again_has_not_passed(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, again: str, outcomes: dict[str, int]
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copy(ROOT / "conftest.py", pytester.path)
     pytester.makeini("[pytest]\nmarkers =\n    lab: needs the lab\n    unhurried: whenever\n")
     pytester.makepyfile(SKIPPED)
     monkeypatch.setenv("PYTEST_SSDQUAL_PART", "")
-    monkeypatch.setenv("PYTEST_SSDQUAL_AGAIN", again)
+    monkeypatch.setenv("PYTEST_SSDQUAL_AGAIN", "yes")
     monkeypatch.delenv("PYTHONPATH", raising=False)
-    pytester.runpytest_subprocess().assert_outcomes(xfailed=1, **outcomes)
+    pytester.runpytest_subprocess().assert_outcomes(xfailed=1, failed=1, errors=1)

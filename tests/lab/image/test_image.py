@@ -67,7 +67,7 @@ def test_an_image_is_built_once(archive: Archive, tmp_path: Path) -> None:
     assert first == second
     assert first.kernel.read_bytes() == b"k"
     assert archive.built == 1
-    assert said == ["the lab's guest: downloading 1 packages, 0 MB", "the lab's guest: building the image"]
+    assert ["downloading 1" in said[0], "building" in said[1]] == [True, True]
     assert archive.fetched == [FIO]
 
 

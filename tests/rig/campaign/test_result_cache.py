@@ -189,7 +189,7 @@ def test_cache_gives_up_on_a_repeated_error(tmp_path: Path) -> None:
     for key, error in (("one", IndexError("a")), ("two", KeyError("b"))):
         with pytest.raises(Unforeseen):
             cache.unless_failed(key, failing(error))
-    with pytest.raises(UnforeseenAgain, match="built or measured: KeyError"):
+    with pytest.raises(UnforeseenAgain, match="KeyError"):
         cache.unless_failed("three", failing(KeyError("c")))
     for key in ("four", "one"):
         with pytest.raises(UnforeseenAgain):

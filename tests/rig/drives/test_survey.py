@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -26,7 +27,7 @@ from pytest_ssdqual.rig.drives.survey import (
 )
 from pytest_ssdqual.rig.drives.topology import Use, UseKind
 from pytest_ssdqual.rig.guard.refusals import refusals
-from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, MustFinish, RigError
+from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, RigError
 
 
 class Here(CommandsOnly):
@@ -37,18 +38,9 @@ class Here(CommandsOnly):
     def __init__(self, shell: str) -> None:
         self.shell = shell_argv(shell)
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        deadline_s: float = 60.0,
-        check: bool = True,
-        stdin: bytes | None = None,
-        repeatable: bool = False,
-        must_finish: MustFinish | None = None,
-    ) -> Completed:
+    def run(self, argv: Sequence[str], *, check: bool = True, **how: Any) -> Completed:  # noqa: ANN401
         argv = (*self.shell, *argv[1:]) if argv[0] == "sh" else tuple(argv)
-        done = subprocess.run(argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=deadline_s)
+        done = subprocess.run(argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
         if check and done.returncode:
             raise CommandFailed(f"{argv} failed", completed(argv, status=done.returncode))
         return Completed(tuple(argv), done.returncode, done.stdout, done.stderr, "", 0.0)
@@ -143,7 +135,7 @@ def test_what_is_not_a_block_device_is_refused(here: Here, tmp_path: Path, name:
     path = str(tmp_path / name)
     with pytest.raises(NotABlockDevice) as refusal:
         expand(here, [path])
-    assert str(refusal.value) == f"{path!r} is not a block device of here; name drives only."
+    assert repr(path) in str(refusal.value)
     with pytest.raises(NotABlockDevice, match="a block device"):
         expand(here, [path[:-1] + "?"])
 
@@ -208,9 +200,9 @@ def test_only_paths_to_a_candidate_are_opened() -> None:
     assert topology.candidates == {"sdb"}, "the other one may not be destroyed"
     assert topology.nodes["sdc"].uses == (Use(UseKind.EXCLUSIVE),)
     (refusal,) = refusals(topology, world.matches(twins[0]))
-    assert refusal.reasons == (
-        "is the same drive as /dev/sdc (same serial S), which is open exclusively by something else",
-    )
+    (reason,) = refusal.reasons
+    assert "/dev/sdc (same serial" in reason
+    assert "exclusively" in reason
 
 
 @pytest.mark.parametrize(

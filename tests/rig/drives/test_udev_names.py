@@ -71,7 +71,7 @@ def test_drive_with_names_of_two_drives_is_always_refused() -> None:
     assert [use.kind for use in topology.nodes["nvme0n1"].uses] == [UseKind.MISNAMED]
     (refusal,) = refusals.refusals(topology, world.matches(disk), all_risks("OLD"))
     (reason,) = refusal.reasons
-    assert reason.startswith("has the serial OLD in udev's database and NEW in the kernel")
+    assert all(each in reason for each in ("serial OLD", "NEW"))
     assert refusals.no_drives(topology, world.matches(disk))
     was = topology_of(world.lsblk(), facts.replace("NEW", "OLD"), ["nvme0n1"]).drive("nvme0n1")
-    assert "is called new, which was no name of the checked drive" in refusals.changed(topology, was)
+    assert any("is called new" in each for each in refusals.changed(topology, was))

@@ -194,7 +194,7 @@ def test_sizes_of_a_mix_are_within_its_range(version: str) -> None:
     accept(run.output, 0, "", run.expectation)
     mean = sum(i.read_bytes for i in parse(run.output).intervals) // parse(run.output).read.ios
     for smallest, largest in ((512, mean), (mean + 1, 65536)):
-        with pytest.raises(InvalidMeasurement, match=rf"reads of {smallest} to {largest} bytes"):
+        with pytest.raises(InvalidMeasurement, match=f"of {smallest} to {largest}"):
             accept(run.output, 0, "", replace(run.expectation, smallest_bytes=smallest, largest_bytes=largest))
 
 
@@ -275,7 +275,7 @@ def test_a_failing_drive_counts_before_what_was_cancelled_for_it() -> None:
         f"fio: io_u error on file {drive}: {words}: read offset=4096, buflen=4096"
         for drive, words in (("/dev/sdb", "Operation canceled"), ("/dev/sdc", "Input/output error"))
     )
-    with pytest.raises(InvalidMeasurement, match=r"^I/O error on /dev/sdc"):
+    with pytest.raises(InvalidMeasurement, match="error on /dev/sdc"):
         accept(run.output, 1, "\n".join(lines), run.expectation)
 
 
@@ -311,5 +311,5 @@ def test_that_we_ended_it_excuses_nothing_else(version: str, case: str, cause: s
 def test_another_signal_than_ours_is_none_of_ours(version: str) -> None:
     run = captured(version, "interrupted")
     output = run.output.replace(b"terminating on signal 2", b"terminating on signal 15")
-    with pytest.raises(InvalidMeasurement, match="early by signal 15"):
+    with pytest.raises(InvalidMeasurement, match="by signal 15"):
         accept_ended(output, run.status, run.stderr, run.expectation)

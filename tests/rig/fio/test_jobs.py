@@ -1,20 +1,26 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.builders.captured import VERSIONS, captured
 from support.fakes import real_fio
 from support.fakes.bound_commands import bound_to, unbound
 
+from pytest_ssdqual.qual.explore.dimensions import Space
 from pytest_ssdqual.qual.measured.interval import Spell
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.fencing import Checked
 from pytest_ssdqual.rig.fio import acceptance, output
-from pytest_ssdqual.rig.fio.jobs import ExpectedResult, Job, JobTarget, fill, measurement
+from pytest_ssdqual.rig.fio.jobs import OF_THE_COMMAND, Job, JobTarget, aligned_share, fill, measurement, split, text
+from pytest_ssdqual.rig.fio.load import DriveLoad, Load
 
 LOOP = JobTarget("/dev/loop0", 16 * 1024 * 1024 + 12_800)
 OTHER = replace(LOOP, path="/dev/loop1")
@@ -42,12 +48,6 @@ def has(job: Job, name: str) -> bool:
             ("rwmixread",),
         ),
         (Workload("randread", "4k", 32, threads=4), {"numjobs": "4", "iodepth": "32"}, ()),
-        (
-            Workload("randwrite", "4k", 8),
-            {"norandommap": "1", "randrepeat": "0", "random_generator": "tausworthe64"},
-            ("size", "offset_increment"),
-        ),
-        (Workload("randrw", "8k", 4, 70), {"rwmixread": "70"}, ()),
     ],
     ids=str,
 )
@@ -58,14 +58,6 @@ def test_job_of_an_array_of_six_members(workload: Workload, options: dict[str, s
     assert not any(has(job, name) for name in absent)
     expected = job.expectation
     assert (expected.seconds, expected.reads, expected.writes) == (120, workload.reads, workload.writes)
-
-
-def test_sequential_jobs_share_the_target() -> None:
-    job = measurement(Workload("write", "128k", 8), [MD], 6, 120)
-    share = int(value(job, "size"))
-    assert value(job, "offset_increment") == str(share)
-    assert 0 <= MD.size_bytes - 6 * share < 6 * MIB
-    assert share % MIB == 0
 
 
 def test_each_burst_is_a_job_that_begins_at_its_time() -> None:
@@ -113,31 +105,6 @@ def sections(job: Job) -> dict[str, list[str]]:
     return found
 
 
-def test_drives_side_by_side_are_groups_of_one_process() -> None:
-    job = measurement(Workload("randread", "4k", 8), DRIVES, 3, 120)
-    shared, *drives = list(sections(job).items())[1:]
-    assert shared[0] == "global"
-    assert "--group_reporting=1" in shared[1]
-    assert [name for name, _ in drives] == ["drive-0", "drive-1", "drive-2"]
-    for target, (_, options) in zip(DRIVES, drives, strict=True):
-        assert {"--new_group=1", f"--filename={target.path}", "--numjobs=1", "--iodepth=8"} <= set(options)
-    assert job.expectation.paths == ("/dev/sdb", "/dev/sdc", "/dev/sdd")
-    assert value(job, "exit_what") == value(fill(DRIVES, 1), "exit_what") == "all"
-
-
-def test_streams_are_jobs_of_their_own_and_of_one_group() -> None:
-    workload = Workload("randread+randwrite", "4k", 8)
-    job = measurement(workload, [MD], 6, 120)
-    readers, writers = sections(job)["reads"], sections(job)["writes"]
-    assert {"--rw=randread", "--numjobs=6", "--iodepth=8"} <= set(readers)
-    assert {"--rw=randwrite", "--numjobs=6", "--iodepth=8"} <= set(writers)
-    assert (job.expectation.reads, job.expectation.writes) == (True, True)
-    of_drives = list(sections(measurement(workload, DRIVES[:2], 2, 120)).items())[2:]
-    assert [(name, "--new_group=1" in options) for name, options in of_drives] == [
-        ("drive-0-reads", True), ("drive-0-writes", False), ("drive-1-reads", True), ("drive-1-writes", False),
-    ]  # fmt: skip
-
-
 def test_reads_beside_writes_are_jobs_of_their_own() -> None:
     workload = Workload("randread", "4k", 1, beside="trimwrite_128k_qd16")
     job = measurement(workload, DRIVES[:2], 2, 120)
@@ -155,11 +122,6 @@ def test_reads_beside_writes_are_jobs_of_their_own() -> None:
 def test_a_smaller_neighbour_is_expected_too() -> None:
     expected = measurement(Workload("read", "128k", 1, beside="randwrite_4k_fsync1_qd1"), [MD], 6, 120).expectation
     assert (expected.smallest_bytes, expected.largest_bytes) == (4096, 131072)
-
-
-def test_a_mix_of_sizes_has_a_range_and_no_single_size() -> None:
-    expectation = measurement(FILESERVER, [MD], 6, 120).expectation
-    assert (expectation.block_bytes, expectation.smallest_bytes, expectation.largest_bytes) == (None, 512, 65536)
 
 
 def test_volume_is_shared_out_among_the_jobs() -> None:
@@ -218,21 +180,6 @@ def test_what_fio_cannot_do_is_refused(make: Callable[[], object], cause: str) -
         make()
 
 
-def test_a_fill_of_several_drives_gives_each_its_own_shares() -> None:
-    small = [JobTarget("/dev/sdb", 4 * MIB + 512), JobTarget("/dev/sdc", 3 * MIB)]
-    job = fill(small, 2, "1m", jobs=2)
-    found = sections(job)
-    assert list(found)[2:] == ["drive-0-fill-0", "drive-0-fill-1", "drive-0-fill-2", "drive-1-fill-0", "drive-1-fill-1"]
-    assert {"--filename=/dev/sdb", f"--offset={4 * MIB}", "--size=512", "--bs=512"} <= set(found["drive-0-fill-2"])
-    assert [name for name, options in found.items() if "--new_group=1" in options] == [
-        "drive-0-fill-0",
-        "drive-1-fill-0",
-    ]
-    assert job.expectation == ExpectedResult(
-        reads=False, writes=True, written_bytes=2 * (7 * MIB + 512), paths=("/dev/sdb", "/dev/sdc")
-    )
-
-
 @pytest.mark.parametrize(
     "path",
     [
@@ -261,11 +208,6 @@ def test_paths_fio_could_misread_are_refused(path: str) -> None:
 @pytest.mark.parametrize("path", ["/dev/sda", "/dev/disk/by-id/nvme-ACME_X1_S3-7.2_1", "/dev/md/ssdqual-raid5x4"])
 def test_device_names_are_accepted(path: str) -> None:
     assert f"--filename={path}" in measurement(Workload("read", "4k", 1), [JobTarget(path, 1 << 30)], 2, 5).options
-
-
-def test_the_output_comes_first() -> None:
-    job = measurement(Workload("randread", "4k", 1), [MD], 2, 5)
-    assert job.argv("/run/out.json")[:2] == ("fio", "--output=/run/out.json")
 
 
 def test_job_is_bound_to_checked_devices_and_has_them_alone() -> None:
@@ -350,3 +292,172 @@ def test_real_fio_ends_at_the_time_if_the_volume_is_too_much(tmp_path: Path) -> 
     result, _ = accepted(measurement(Workload("write", "4k", 1), targets, 2, 1, volume_bytes=10**15), tmp_path)
     assert result.seconds == pytest.approx(1, abs=0.5)
     assert len(result.parts) == 2
+
+
+BLOCKS = st.sampled_from([512, 4096, 131072, 1 << 20, 3 << 16])
+
+
+@given(sectors=st.integers(1, 10**7), jobs=st.integers(1, 24), block=BLOCKS)
+def test_a_split_covers_every_byte_once(sectors: int, jobs: int, block: int) -> None:
+    size = sectors * 512
+    parts = list(split(size, jobs, block))
+    end = 0
+    for part in parts:
+        assert part.offset_bytes == end
+        assert part.size_bytes > 0
+        assert part.size_bytes % part.block_bytes == 0
+        assert part.block_bytes % 512 == 0
+        assert part.block_bytes <= block
+        end += part.size_bytes
+    assert end == size
+    assert len(parts) <= jobs + 1
+
+
+def test_a_split_is_even() -> None:
+    sizes = [part.size_bytes for part in split(480_103_981_056, 8, 131072)]
+    assert max(sizes[:8]) - min(sizes[:8]) < 9 * 1024 * 1024
+
+
+@given(sectors=st.integers(1, 10**7), jobs=st.integers(1, 24), block=BLOCKS)
+def test_share_is_whole_blocks_and_fits_once_a_job(sectors: int, jobs: int, block: int) -> None:
+    share = aligned_share(sectors * 512, jobs, block)
+    assert share % block == 0
+    assert share * jobs <= sectors * 512
+    assert share or sectors * 512 < jobs * block
+
+
+SPACES = [Space.of(Workload("randread", "4k", 1)), Space.of(Workload("read", "128k", 1))]
+
+explored = st.sampled_from(SPACES).flatmap(
+    lambda space: st.tuples(*(st.sampled_from(each.values) for each in space.dimensions)).map(space.at)
+)
+
+
+def read_back(written: str) -> list[str]:
+    """The options that a job file has."""
+    lines = [line for line in written.splitlines() if line and not line.startswith("#")]
+    return [f"--name={line[1:-1]}" if line.startswith("[") else f"--{line}" for line in lines]
+
+
+@given(explored, st.integers(1, 2), st.lists(st.text(), max_size=3))
+def test_the_file_has_the_options_of_the_job_and_no_others(
+    workload: Workload, drives: int, comments: list[str]
+) -> None:
+    job = measurement(workload, DRIVES[:drives], drives, 60)
+    ours = [each for each in job.options if each.removeprefix("--").partition("=")[0] not in OF_THE_COMMAND]
+    assert read_back(text(job, comments)) == ours
+
+
+def test_a_comment_cannot_become_an_option() -> None:
+    job = measurement(Workload("randread", "4k", 1), DRIVES[:1], 1, 60)
+    said = text(job, ["serial S1\nexec_prerun=reboot", "\r[global]\x85exec_prerun=x\u2028exec_prerun=y"])
+    assert read_back(said) == read_back(text(job))
+    assert "# serial S1\\x0aexec_prerun=reboot" in said
+
+
+@pytest.mark.parametrize(
+    "option", ["--bs=4k\nexec_prerun=x", "--filename=/dev/$X", "--name=a]b", "--bs=", "--bs=4k ;x"]
+)
+def test_a_value_that_a_job_file_reads_otherwise_is_refused(option: str) -> None:
+    job = measurement(Workload("randread", "4k", 1), DRIVES[:1], 1, 60)
+    with pytest.raises(ValueError, match="a job file"):
+        text(replace(job, options=(*job.options, option)))
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        Workload(
+            "randrw", "64k", 16, 30, offset="512", zipf=120, region_percent=10, sync=True, fsync=1,
+            compressible_percent=90, dedupe_percent=50,
+        ),
+        Workload("write", "128k", 4, gap="64k"),
+        Workload("randread+randwrite", "4k", 4, sync=True),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_real_fio_takes_the_file_as_it_takes_the_command(tmp_path: Path, workload: Workload) -> None:
+    """Its own way of spelling out what it understood: the same job from the file as from the command line."""
+    if not shutil.which("fio"):
+        pytest.skip("fio is not installed")
+    targets = [real_fio.image(tmp_path, 64 << 20, name) for name in ("one", "two")]
+    job = measurement(workload, targets, 2, 1)
+    file = tmp_path / "found.fio"
+    file.write_text(text(job, ["made by a test"]))
+
+    def understood(*argv: str | Path) -> set[str]:
+        done = subprocess.run(["fio", "--showcmd", *argv], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        words = [word for word in done.stdout.split() if word.startswith("--")]
+        return {word for word in words if word.removeprefix("--").partition("=")[0] not in OF_THE_COMMAND}
+
+    assert subprocess.run(["fio", "--parse-only", file], capture_output=True, check=False).returncode == 0
+    assert understood(file) == set(read_back(text(job))) - {"--name=global"}
+
+
+def test_real_fio_does_by_the_file_what_it_does_by_the_command(tmp_path: Path) -> None:
+    target = real_fio.image(tmp_path, 16 << 20)
+    job = measurement(Workload("randwrite", "16k", 2, offset="512", sync=True, region_percent=50), [target], 1, 1)
+    by_command = real_fio.transfers(job, tmp_path)
+    file, log = tmp_path / "found.fio", tmp_path / "by-hand.log"
+    file.write_text(text(Job((*job.options, f"--write_iolog={log}"), job.expectation)))
+    done = subprocess.run(["fio", file], capture_output=True, timeout=60, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in log.read_text().splitlines()]
+    sizes = {(int(each[-2]) % 16384, int(each[-1])) for each in lines if each[-3:-2] == ["write"]}
+    assert sizes == {(each.offset % 16384, each.size) for each in by_command} == {(512, 16384)}
+
+
+# -- the load of fio on drives: the depth of a workload stays what it is, however many jobs share it
+
+
+FAST = Load("io_uring", 8, ("0-7", "0-7", "8-15"))
+
+
+def values(job: Job, name: str) -> list[str]:
+    return [option.partition("=")[2] for option in job.options if option.startswith(f"--{name}=")]
+
+
+@given(st.integers(1, 1024), st.integers(1, 64))
+def test_all_jobs_together_have_the_depth_of_the_workload(depth: int, most: int) -> None:
+    job = measurement(Workload("randread", "4k", depth), DRIVES[:1], 1, 10, load=Load(jobs=most))
+    (jobs,), (each,) = values(job, "numjobs"), values(job, "iodepth")
+    assert int(jobs) * int(each) == depth
+    assert int(jobs) <= most
+    assert all(depth % more for more in range(int(jobs) + 1, min(most, depth) + 1))
+
+
+def test_sequential_streams_and_threads_are_not_divided() -> None:
+    for workload in (Workload("read", "128k", 32), Workload("randread", "4k", 32, threads=4)):
+        job = measurement(workload, DRIVES[:1], 1, 10, load=FAST)
+        assert values(job, "iodepth") == ["32"]
+        assert values(job, "numjobs") == [str(workload.threads or 1)]
+
+
+@pytest.mark.parametrize("changes", [{"zipf": 120}, {"fsync": 1}, {"dedupe_percent": 50}, {"random_percent": 50}])
+def test_a_workload_that_several_jobs_would_change_keeps_one(changes: dict[str, int]) -> None:
+    workload = replace(Workload("randwrite", "4k", 32), **changes)  # type: ignore[arg-type]
+    assert FAST.parts(Workload("randwrite", "4k", 32)) == 8
+    assert FAST.parts(workload) == 1
+
+
+def test_each_drive_has_the_engine_and_the_cpus_of_its_node() -> None:
+    job = measurement(Workload("randwrite", "4k", 16), DRIVES, 1, 10, load=FAST)
+    assert values(job, "ioengine") == ["io_uring"]
+    assert values(job, "fixedbufs") == values(job, "registerfiles") == ["1"]
+    assert values(job, "cpus_allowed") == ["0-7", "0-7", "8-15"]
+    assert values(job, "numjobs") == ["8"] * 3
+
+
+def test_a_volume_is_divided_among_all_jobs() -> None:
+    volume = 3 * 8 * (1 << 20)
+    job = measurement(Workload("randwrite", "4k", 16), DRIVES, 1, 10, volume_bytes=volume, load=FAST)
+    assert values(job, "io_size") == [str(1 << 20)] * 3
+
+
+def test_jobs_of_an_array_on_one_node_are_placed() -> None:
+    chosen = DriveLoad("io_uring", "libaio", 4, {"a": "0-7", "b": "0-7", "c": "8-15"})
+    assert chosen.of(["a", "c"], bare=True) == Load("io_uring", 4, ("0-7", "8-15"))
+    assert chosen.of(["a", "b"], bare=False) == Load("libaio", 4, ("0-7",))
+    assert chosen.of(["a", "c"], bare=False) == Load("libaio", 4)
+    assert DriveLoad().of(["a"], bare=True) == Load()

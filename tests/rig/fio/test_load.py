@@ -82,12 +82,6 @@ def test_options_of_a_stream(
     assert more.items() <= options.items()
 
 
-def test_mix_of_sizes_is_in_bytes() -> None:
-    options = one(FILESERVER)
-    assert options["bssplit"].startswith("512/10:1024/5:2048/5:4096/60:")
-    assert "bs" not in options
-
-
 def test_what_lies_behind_a_part_of_a_target_is_kept_off() -> None:
     ((_, options),) = streams(
         Workload("randwrite", "4k", 8), JobTarget("/dev/md100", ODD_BYTES, is_part=True), 2, JobEnd(5.0)
@@ -156,7 +150,6 @@ def test_sequential_jobs_never_meet_nor_leave_the_target(
         Workload("randrw", "8k", 4, 50, offset="2k"),
         Workload("randrw", "512", 4, 50),
         Workload("write", "64k", 4, offset="512"),
-        Workload("write", "16k", 4),
         Workload("randrw", "16k", 4, 50, random_percent=50, offset="512"),
     ],
     ids=str,
@@ -213,20 +206,10 @@ def test_jobs_of_a_stream_write_their_own_shares(tmp_path: Path) -> None:
     assert written == list(range(512, 3 * MIB + 512, 512))
 
 
-def test_readers_keep_off_the_share_of_the_writers(tmp_path: Path) -> None:
-    target = real_fio.image(tmp_path, 4 * MIB)
-    workload = Workload("read+write", "64k", 1)
-    real_fio.run(measurement(workload, [target], 1, 20, volume_bytes=6 * MIB), tmp_path)
-    data = Path(target.path).read_bytes()
-    assert data[: 2 * MIB] == bytes(2 * MIB)
-    assert bytes(512) not in [data[at : at + 512] for at in range(2 * MIB, 4 * MIB, 512)]
-
-
 @pytest.mark.parametrize(
     "workload",
     [
         Workload("randwrite", "4k", 8, threads=1),
-        Workload("randrw", "64k", 8, 70, threads=1),
         Workload("randwrite", "16k", 8, random_percent=50, threads=1),
         Workload("randread", FILESERVER.bs, 4, name="mix", threads=1),
         Workload("write", "128k", 4, threads=1),
@@ -252,7 +235,6 @@ def test_readers_beside_writers_flush_nothing() -> None:
 @pytest.mark.parametrize(
     "workload",
     [
-        Workload("write", "4k", 2, gap="4k"),
         Workload("write", "4k", 2, gap="2560", offset="512"),
         Workload("write", "64k", 2, gap="256k", region_percent=50),
         Workload("randwrite", "4k", 2, zipf=120, region_percent=30),

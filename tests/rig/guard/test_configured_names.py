@@ -119,7 +119,8 @@ def test_uuids_and_wwids_are_compared() -> None:
 
 
 def test_what_names_no_drive_of_this_machine_is_nothing() -> None:
-    assert found({"/etc/fstab": "/dev/sdz / ext4\nUUID=12-34 / vfat"}) == {}
+    foreign = "/dev/sdz / ext4\nUUID=12-34 / vfat"
+    assert found({"/etc/fstab": foreign}) == {}
     assert found({}) == {}
 
 

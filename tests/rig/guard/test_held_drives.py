@@ -38,7 +38,7 @@ def leases(monkeypatch: pytest.MonkeyPatch) -> Leases:
     monkeypatch.setattr(held_drives, "Lease", leases)
 
     def stop(machine: object, path: str, members: list[str], uuid: str) -> tuple[str, ...]:
-        leases.events.append(f"stop {path} {members}")
+        leases.events.append(f"stop {path} {','.join(members)}")
         return ()
 
     monkeypatch.setattr(mdadm, "stop", stop)
@@ -65,8 +65,12 @@ def drives_of(world: World) -> list[Drive]:
     return [topology.drive(name) for name in names]
 
 
-def test_drive_that_does_not_answer_is_neither_read_nor_given_up(leases: Leases) -> None:
-    world = World(disks())
+@pytest.fixture
+def world() -> World:
+    return World(disks())
+
+
+def test_drive_that_does_not_answer_is_neither_read_nor_given_up(leases: Leases, world: World) -> None:
     here, drives = machine_of(world), drives_of(world)
     held = HeldDrives(here, drives)
     world.disks[1].use, asked = "silent", len(here.asked)
@@ -83,26 +87,24 @@ def test_drive_that_does_not_answer_is_neither_read_nor_given_up(leases: Leases)
     assert not isinstance(refused.value, DriveSilent)
 
 
-def test_held_drives_are_leased_and_checked_again(leases: Leases) -> None:
-    world = World(disks())
+def test_held_drives_are_leased_and_checked_again(leases: Leases, world: World) -> None:
     drives = drives_of(world)
     here = machine_of(world)
     held = HeldDrives(here, drives)
-    assert leases.events == ["take s1 s2 s3"]
+    assert leases.events == ["take s1,s2,s3"]
     assert here.asked[0][0] == "lsblk"
     held.release()
     assert leases.events[-1] == "release"
     world.disks[1].mountpoint = "/srv"
-    with pytest.raises(DriveRefused, match=r"/dev/sdc .* is mounted at /srv"):
+    with pytest.raises(DriveRefused, match=r"/dev/sdc .*/srv"):
         HeldDrives(machine_of(world), drives)
-    assert leases.events[2:] == ["take s1 s2 s3", "release"]
+    assert leases.events[2:] == ["take s1,s2,s3", "release"]
     leases.taken = frozenset({"s2"})
     with pytest.raises(LeaseTaken):
         HeldDrives(machine_of(world), drives)
 
 
-def test_foreign_drive_is_refused_before_anything_is_asked(leases: Leases) -> None:
-    world = World(disks())
+def test_foreign_drive_is_refused_before_anything_is_asked(leases: Leases, world: World) -> None:
     mine, other = drives_of(world)[:2], drives_of(world)[2]
     held = HeldDrives(here := machine_of(world), mine)
     here.asked.clear()
@@ -112,22 +114,20 @@ def test_foreign_drive_is_refused_before_anything_is_asked(leases: Leases) -> No
     assert here.asked == []
 
 
-def test_drives_in_use_are_the_same_and_others_in_place_are_not(leases: Leases) -> None:
+def test_drives_in_use_are_the_same_and_others_in_place_are_not(leases: Leases, world: World) -> None:
     """A self-test changes no data, so members of an array that stands may do it, but it is begun by path."""
-    world = World(disks())
     held = HeldDrives(machine_of(world), drives_of(world))
     world.disks[0].use = "swap"
     held.require_same()
     world.disks[1].serial = "another"
-    with pytest.raises(DriveRefused, match=r"another drive is in its place .*/dev/sdc"):
+    with pytest.raises(DriveRefused, match=r"another drive .*/dev/sdc"):
         held.require_same()
     leases.lost = True
     with pytest.raises(LeaseLost):
         held.require_same()
 
 
-def test_every_step_checks_its_drives_and_the_lease(leases: Leases) -> None:
-    world = World(disks())
+def test_every_step_checks_its_drives_and_the_lease(leases: Leases, world: World) -> None:
     drives = drives_of(world)
     held = HeldDrives(machine_of(world), drives)
     held.require(drives[:1])
@@ -148,8 +148,9 @@ def test_every_step_checks_its_drives_and_the_lease(leases: Leases) -> None:
             check()
 
 
-def test_source_that_goes_blind_refuses_the_next_step(leases: Leases, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(disks())
+def test_source_that_goes_blind_refuses_the_next_step(
+    leases: Leases, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     drives = drives_of(world)
     held = HeldDrives(machine_of(world), drives)
     accepting = HeldDrives(machine_of(world), drives, unchecked={Source.EXPORTS})
@@ -160,8 +161,7 @@ def test_source_that_goes_blind_refuses_the_next_step(leases: Leases, monkeypatc
     accepting.require(drives)
 
 
-def test_after_a_lost_connection_drives_are_checked_once(leases: Leases) -> None:
-    world = World(disks())
+def test_after_a_lost_connection_drives_are_checked_once(leases: Leases, world: World) -> None:
     machine = machine_of(world)
     held = HeldDrives(machine, drives_of(world))
     array_of(*world.disks)  # in use by now, by this run
@@ -173,7 +173,7 @@ def test_after_a_lost_connection_drives_are_checked_once(leases: Leases) -> None
     machine.generation = 2
     world.disks[1].serial = "another one"
     for _ in range(2):
-        with pytest.raises(DriveRefused, match=r"^another drive is in its place .*/dev/sdc .*S2"):
+        with pytest.raises(DriveRefused, match=r"^another drive.*/dev/sdc .*S2"):
             held.require_lease()
 
 
@@ -188,9 +188,8 @@ def test_after_a_lost_connection_drives_are_checked_once(leases: Leases) -> None
     ],
 )
 def test_after_a_lost_connection_what_the_kernel_knows_decides(
-    leases: Leases, checked: dict[str, str | int | None], is_other: bool
+    leases: Leases, world: World, checked: dict[str, str | int | None], is_other: bool
 ) -> None:
-    world = World(disks())
     drives = [replace(each, **checked) for each in drives_of(world)]  # type: ignore[arg-type]
     held = HeldDrives(machine_of(world), drives)
     with pytest.raises(DriveRefused, match="another drive") if is_other else nullcontext():
@@ -198,17 +197,16 @@ def test_after_a_lost_connection_what_the_kernel_knows_decides(
     held.require([replace(drives[0], firmware=None)])
 
 
-def test_after_a_lost_connection_a_read_only_drive_is_the_same(leases: Leases) -> None:
-    world = World(disks())
+def test_after_a_lost_connection_a_read_only_drive_is_the_same(leases: Leases, world: World) -> None:
     machine = machine_of(world)
     held = HeldDrives(machine, drives_of(world))
     machine.generation = 1
     world.disks[1].read_only = True
-    with pytest.raises(DriveRefused, match=r"^/dev/sdc .*S2\) turned read-only"):
+    with pytest.raises(DriveRefused, match=r"^/dev/sdc .*read-only"):
         held.require_lease()
     held.require_lease_alone()
     world.disks[2].serial = "another one"
-    with pytest.raises(DriveRefused, match=r"^another drive .*: /dev/sdd .*S3\); /dev/sdc .*S2\) turned read-only"):
+    with pytest.raises(DriveRefused, match=r"^another drive.*/dev/sdd.*/dev/sdc .*read-only"):
         held.require_lease()
 
 
@@ -225,8 +223,9 @@ def test_after_a_lost_connection_a_read_only_drive_is_the_same(leases: Leases) -
         ("transport", "usb", True),
     ],
 )
-def test_after_a_lost_connection_identity_decides(leases: Leases, name: str, value: object, is_other: bool) -> None:
-    world = World(disks())
+def test_after_a_lost_connection_identity_decides(
+    leases: Leases, world: World, name: str, value: object, is_other: bool
+) -> None:
     held = HeldDrives(machine_of(world), drives_of(world))
     setattr(world.disks[1], name, value)
     with pytest.raises(DriveRefused, match="another drive") if is_other else nullcontext():
@@ -245,7 +244,7 @@ def test_after_a_lost_connection_another_name_in_sysfs_decides(leases: Leases) -
     held = HeldDrives(machine, [survey.survey(machine, ["sdb"]).drive("sdb")])
     held._require_same()
     wwid[0] = "t10.ATA S2"
-    with pytest.raises(DriveRefused, match=r"another drive is in its place .*: /dev/sdb"):
+    with pytest.raises(DriveRefused, match=r"another drive .*/dev/sdb"):
         held._require_same()
     with pytest.raises(DriveRefused, match=r"is called t10\.ata_s2"):
         held.require(held.drives)
@@ -253,9 +252,10 @@ def test_after_a_lost_connection_another_name_in_sysfs_decides(leases: Leases) -
 
 @pytest.mark.parametrize("moment", ["connection", "restart"])
 @pytest.mark.parametrize(("gone", "is_dead"), [(1, False), (1, True), (3, False)])
-def test_drive_that_is_gone_does_not_stop_the_others(leases: Leases, moment: str, gone: int, is_dead: bool) -> None:
+def test_drive_that_is_gone_does_not_stop_the_others(
+    leases: Leases, world: World, moment: str, gone: int, is_dead: bool
+) -> None:
     """The kernel sets the capacity of an NVMe drive whose controller is dead to 0 before it removes the drive."""
-    world = World(disks())
     drives = drives_of(world)
     machine = machine_of(world)
     held = HeldDrives(machine, drives)
@@ -273,12 +273,11 @@ def test_drive_that_is_gone_does_not_stop_the_others(leases: Leases, moment: str
         held.require(drives[2:])
 
 
-def test_after_a_restart_drives_are_leased_and_checked_anew(leases: Leases) -> None:
+def test_after_a_restart_drives_are_leased_and_checked_anew(leases: Leases, world: World) -> None:
     """The controller takes a while to notice that the former lease ended, and another run may have the drives then."""
-    world = World(disks())
     held = HeldDrives(machine_of(world), drives_of(world))
     held.hold_again(lambda: leases.events.append("first"))
-    assert leases.events == ["take s1 s2 s3", "take s1 s2 s3", "first"]
+    assert leases.events == ["take s1,s2,s3", "take s1,s2,s3", "first"]
     leases.taken = frozenset({"s2"})
     with pytest.raises(LeaseTaken):
         held.hold_again(lambda: leases.events.append("again"))
@@ -289,31 +288,29 @@ def test_after_a_restart_drives_are_leased_and_checked_anew(leases: Leases) -> N
     world.disks[0].use = "swap"
     with pytest.raises(DriveRefused, match="is swap space"):
         held.hold_again(lambda: leases.events.append("again"))
-    assert leases.events[3:] == ["take s1 s2 s3", "again", "release"]
+    assert leases.events[3:] == ["take s1,s2,s3", "again", "release"]
     with pytest.raises(LeaseLost):
         held.require_lease()
 
 
-def test_drives_that_swapped_names_in_a_power_cut_are_held_on(leases: Leases) -> None:
-    world = World(disks())
+def test_drives_that_swapped_names_in_a_power_cut_are_held_on(leases: Leases, world: World) -> None:
     first, second, third = drives_of(world)
     held = HeldDrives(machine_of(world), (first, second, third))
     world.disks[0].kname, world.disks[1].kname = "sdc", "sdb"
-    with pytest.raises(DriveRefused, match="serial S2 where S1 was checked"):
+    with pytest.raises(DriveRefused, match="S2 where S1"):
         held.require([first])
     now = {first: replace(first, path="/dev/sdc", kname="sdc"), second: replace(second, path="/dev/sdb", kname="sdb")}
     held.identify_again(now)
     assert held.drives == (now[first], now[second], third)
     held.require(held.drives)
-    with pytest.raises(DriveRefused, match="not among the drives"):
+    with pytest.raises(DriveRefused, match="not among"):
         held.require([first])
-    assert leases.events == ["take s1 s2 s3"], "the machine kept its power"
+    assert leases.events == ["take s1,s2,s3"], "the machine kept its power"
 
 
 def test_a_drive_whose_name_another_has_after_a_power_cut_is_no_objection_to_that_one(
-    leases: Leases, monkeypatch: pytest.MonkeyPatch
+    leases: Leases, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = World(disks())
     first, second, third = drives_of(world)
     held = HeldDrives(machine_of(world), (second, third, first))
     back = replace(second, path=first.path, kname=first.kname)
@@ -334,13 +331,12 @@ def test_a_drive_whose_name_another_has_after_a_power_cut_is_no_objection_to_tha
     assert known[0] is own
     held.require_same()
     held.require([back, third])
-    with pytest.raises(DriveRefused, match="serial S2 where S1 was checked"):
+    with pytest.raises(DriveRefused, match="S2 where S1"):
         held.require([first])
 
 
 @pytest.mark.parametrize("fault", ["use", "serial", "lease"])
-def test_a_drive_that_lost_its_power_is_checked_again(leases: Leases, fault: str) -> None:
-    world = World(disks())
+def test_a_drive_that_lost_its_power_is_checked_again(leases: Leases, world: World, fault: str) -> None:
     first, *_ = drives = drives_of(world)
     held = HeldDrives(machine_of(world), drives)
     world.disks[0].kname = "sdz"
@@ -362,8 +358,7 @@ def seen(world: World, kname: str, signature: str) -> ScriptedMachine:
 AFTER = "which came after it was checked"
 
 
-def test_what_came_after_the_check_is_refused_unless_it_is_ours(leases: Leases) -> None:
-    world = World(disks())
+def test_what_came_after_the_check_is_refused_unless_it_is_ours(leases: Leases, world: World) -> None:
     drives = drives_of(world)
     held = HeldDrives(machine_of(world), drives)
     held._machine = seen(world, "sdb", "linux_raid_member " + UUID.replace(":", "-"))
@@ -377,8 +372,7 @@ def test_what_came_after_the_check_is_refused_unless_it_is_ours(leases: Leases) 
         held.require(drives)
 
 
-def test_what_the_guard_found_is_known_until_it_is_gone(leases: Leases) -> None:
-    world = World(disks())
+def test_what_the_guard_found_is_known_until_it_is_gone(leases: Leases, world: World) -> None:
     drives = drives_of(world)
     contents = {drive.kname: frozenset[Signature]() for drive in drives}
     with pytest.raises(DriveRefused, match=AFTER):
@@ -392,8 +386,7 @@ def test_what_the_guard_found_is_known_until_it_is_gone(leases: Leases) -> None:
         held.require(drives)
 
 
-def test_after_a_purge_a_use_is_refused_and_data_are_not(leases: Leases) -> None:
-    world = World(disks())
+def test_after_a_purge_a_use_is_refused_and_data_are_not(leases: Leases, world: World) -> None:
     drives = drives_of(world)
     held = HeldDrives(machine_of(world), drives)
     purged = machine_of(world)
@@ -435,12 +428,11 @@ def cleared(
     return told, noted
 
 
-def test_leftover_is_stopped_under_a_lease_and_recorded(leases: Leases) -> None:
-    world = World(disks())
+def test_leftover_is_stopped_under_a_lease_and_recorded(leases: Leases, world: World) -> None:
     array_of(*world.disks)
     told, noted = cleared(world)
-    assert told == ("/dev/md100 of /dev/sdb, /dev/sdc, /dev/sdd",)
-    assert leases.events == ["take s1 s2 s3", "stop /dev/md100 ['/dev/sdb', '/dev/sdc', '/dev/sdd']", "release"]
+    assert all(path in str(told) for path in ("/dev/md100", "/dev/sdb", "/dev/sdc", "/dev/sdd"))
+    assert leases.events == ["take s1,s2,s3", "stop /dev/md100 /dev/sdb,/dev/sdc,/dev/sdd", "release"]
     facts = {"uuid": UUID, "leftover": True, "not_erased": (), "objections": ("degraded by 1 member",)}
     assert noted == [("array_stopped", facts)]
     leases.events.clear()
@@ -484,13 +476,13 @@ CONFIGURED = Contents(
 )
 def test_leftover_is_stopped_if_unused_or_with_consent(
     leases: Leases,
+    world: World,
     array: dict[str, str],
     member: dict[str, str],
     contents: Contents | None,
     needs: tuple[str, ...] | None,
     consents: tuple[str, ...],
 ) -> None:
-    world = World(disks())
     left = array_of(*world.disks)
     if array.get("fstype"):
         world.disks[0].told_by = "lsblk"
@@ -503,8 +495,7 @@ def test_leftover_is_stopped_if_unused_or_with_consent(
 
 
 @pytest.mark.parametrize("use", ["writer", "reader"])
-def test_leftover_with_a_member_open_by_another_path_is_left(leases: Leases, use: str) -> None:
-    world = World(disks())
+def test_leftover_with_a_member_open_by_another_path_is_left(leases: Leases, world: World, use: str) -> None:
     array_of(*world.disks)
     names = [disk.kname for disk in world.disks]
     world.disks.append(Device("sde", "disk", "8:64", serial="S1", use=use))
@@ -515,15 +506,15 @@ def test_leftover_with_a_member_open_by_another_path_is_left(leases: Leases, use
 @pytest.mark.parametrize(
     ("uuid", "wanted"), [(FOREIGN, ["sdb", "sdc", "sdd"]), (UUID, ["sdb", "sdc"])], ids=["foreign", "other drives"]
 )
-def test_array_of_another_run_or_of_other_drives_is_left(leases: Leases, uuid: str, wanted: list[str]) -> None:
-    world = World(disks())
+def test_array_of_another_run_or_of_other_drives_is_left(
+    leases: Leases, world: World, uuid: str, wanted: list[str]
+) -> None:
     array_of(*world.disks, uuid=uuid)
     assert cleared(world, wanted=wanted, wipe=EVERY) == ((), [])
     assert leases.events == []
 
 
-def test_leftover_is_ours_by_its_label(leases: Leases) -> None:
-    world = World(disks())
+def test_leftover_is_ours_by_its_label(leases: Leases, world: World) -> None:
     array_of(*world.disks)
     assert cleared(world, contents=labelled({"/dev/md100": label.of_array(UUID)}, ["/dev/md100"]))[0]
     leases.events.clear()
@@ -533,9 +524,8 @@ def test_leftover_is_ours_by_its_label(leases: Leases) -> None:
     assert leases.events == []
 
 
-def test_an_array_with_a_label_that_no_journal_knows_is_content(leases: Leases) -> None:
+def test_an_array_with_a_label_that_no_journal_knows_is_content(leases: Leases, world: World) -> None:
     """The label is right, but the array may be another controller's, or a copy."""
-    world = World(disks())
     array_of(*world.disks)
     machine = machine_of(world)
     machine.contents = labelled({"/dev/md100": label.of_array(UUID)}, ["/dev/md100"])

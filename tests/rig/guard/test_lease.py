@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import getpass
+import json
 import os
 import re
 import socket
@@ -13,19 +14,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.fakes.scripted import ScriptedMachine
 
+from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.guard import lease
 from pytest_ssdqual.rig.guard import lease as leases
-from pytest_ssdqual.rig.guard.lease import (
-    Lease,
-    LeaseLost,
-    Note,
-    Terms,
-    await_free,
-    holder_argv,
-    lock_files,
-    names_of,
-)
+from pytest_ssdqual.rig.guard.lease import Holder, Lease, LeaseLost, Note, Terms, await_free, lock_files, names_of
 from pytest_ssdqual.rig.machine import run_files
 from pytest_ssdqual.rig.machine.channel import Channel
 from pytest_ssdqual.rig.machine.machine import LeaseTaken, RigError, Tethered
@@ -79,33 +74,6 @@ def test_lock_files_stay_in_their_directory_and_in_order(names: list[str]) -> No
         assert name not in (".", "..")
 
 
-@given(st.permutations(["SSDQ0001", "eui.0025385b71b0a2c1", "0x5000c5009d3f1a2b"]))
-def test_the_order_of_the_locks_is_not_the_users(names: list[str]) -> None:
-    assert lock_files(names) == lock_files(sorted(names))
-
-
-def test_the_holder_takes_every_lock_or_none() -> None:
-    argv = holder_argv(["/a", "/b"], "me", "/run")
-    flock = ["flock", "--no-fork", "--nonblock", "--conflict-exit-code", "75"]
-    assert argv == [
-        *flock,
-        "--shared",
-        "/run",
-        *flock,
-        "/a",
-        *flock,
-        "/b",
-        "sh",
-        "-c",
-        leases.HOLDER,
-        "lease",
-        "~unfinished",
-        "me",
-        "/a",
-        "/b",
-    ]
-
-
 def test_a_drive_has_one_holder(machine: Channel) -> None:
     with Lease(machine, named("A", "B")) as held:
         held.require()
@@ -136,7 +104,7 @@ def known_as(serial: str | None, wwn: str | None, *others: str) -> Drive:
 def test_a_drive_has_one_holder_under_all_of_its_names(machine: Channel, other: Drive) -> None:
     with Lease(machine, names_of([known_as("S0", "eui.1")])) as held:
         held.require()
-        with pytest.raises(LeaseTaken, match=r"holds drives on dut7: /dev/sda( \(\w+\))?: held by "):
+        with pytest.raises(LeaseTaken, match=r"/dev/sda( \(\w+\))?: held"):
             Lease(machine, names_of([other]))
         with pytest.raises(LeaseTaken):
             await_free(machine, names_of([other]), Terms())
@@ -188,8 +156,9 @@ def test_what_others_held_is_had_when_they_let_it_go(machine: Channel, monkeypat
     with Lease(machine, named("B", "C"), Terms(wait_s=300, waiting=waiting)) as held:
         held.require()
     ((sentence, wait_s),) = told
-    assert sentence.startswith("another run holds drives on dut7: B: held by anna@one, process 7 for ")
-    assert sentence.endswith(", by its plan for about 25 h more")
+    assert "B: held by" in sentence
+    assert "A" not in sentence.split()
+    assert sentence.endswith("25 h more")
     assert 0 < wait_s <= 300
 
 
@@ -292,3 +261,94 @@ def test_a_lease_that_cannot_be_taken_says_why(unprivileged: Channel, locks: Pat
     (locks / "A.lock").symlink_to("/nowhere/at/all")
     with pytest.raises(RigError, match=r"^cannot take the"):
         Lease(unprivileged, named("A"))
+
+
+FILES = {"/run/a.lock": "SSDQ0001", "/run/b.lock": "SSDQ0002", "/run/c.lock": "SSDQ0003"}
+
+
+def asked(text: str) -> tuple[Holder, ...]:
+    machine = ScriptedMachine().on("sh", "-c", lease.HELD, answer=text)
+    return lease.ask(machine, FILES)
+
+
+@given(
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40),
+    st.integers(1, 2**22),
+    st.text(st.characters(codec="ascii", categories=["L", "N"]), max_size=20),
+    st.none() | st.floats(0, 1e7),
+)
+def test_what_is_noted_is_read(who: str, pid: int, run: str, planned_s: float | None) -> None:
+    line = Note(who, pid, run, planned_s).to_line()
+    assert line.isprintable()
+    (found,) = asked(f"/run/a.lock\t75\t{line} \n")
+    assert (found.drives, found.age_s, found.planned_s) == (("SSDQ0001",), 75, planned_s)
+    assert found.who == safe_text.line(f"{who}, process {pid}" + (f", run {run}" if run else ""), 120)
+
+
+@pytest.mark.parametrize(
+    ("planned_s", "expected"),
+    [
+        (None, ""),
+        (10_800.0, ", by its plan for about 2 h more"),
+        (3000.0, ", 10 min longer than it had planned"),
+    ],
+)
+def test_for_how_long_it_may_be(planned_s: float | None, expected: str) -> None:
+    held = Holder(("SSDQ0001", "SSDQ0002"), "anna@one, process 7", 3600, planned_s)
+    assert str(held).endswith(f"for 60 min{expected}")
+
+
+def test_drives_of_one_holder_are_listed_together() -> None:
+    one, other = Note("anna@one", 7, "r1", 60.0).to_line(), Note("bert@two", 8).to_line()
+    found = asked(f"/run/a.lock\t75\t{one}\n/run/b.lock\t9\t{other}\n/run/c.lock\t76\t{one}\n")
+    assert [(each.drives, each.who.partition(",")[0], each.age_s) for each in found] == [
+        (("SSDQ0001", "SSDQ0003"), "anna@one", 76),
+        (("SSDQ0002",), "bert@two", 9),
+    ]
+    assert "SSDQ0001, SSDQ0003: held" in lease.describe_owners(found, "dut7")
+    assert "and 22 more:" in str(Holder(tuple(map(str, range(30))), "x", 1))
+    assert asked("") == ()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "", "  ", "anna@ctl1 pid 77 since 2026-11-21", "{", "[]", "7", '"x"', '{"who": "x"}', "\x1b[2J\x07",
+        '{"who": {"a": 1}, "pid": [], "planned_s": "soon"}', '{"who": "x", "pid": 1, "planned_s": NaN}',
+        '{"who": "x", "pid": 1, "planned_s": -5}', "[" * 100_000,
+        f'{{"who": "x", "pid": 1, "planned_s": 1{"0" * 400}}}',
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("age", ["75", "", "x", "-3"])
+def test_words_of_others_are_only_words(said: str, age: str) -> None:
+    (found,) = asked(f"/run/a.lock\t{age}\t{said}\n")
+    assert found.drives == ("SSDQ0001",)
+    assert str(found).isprintable()
+    assert 0 < len(found.who) <= lease.WORD_CHARACTERS
+    assert found.planned_s is None
+    assert found.age_s >= 0
+
+
+@pytest.mark.parametrize(
+    ("note", "holders"), [('{"kname": ["sda"]}', 0), ('{"kname": {}}', 0), ("[]", 0), ('{"kname": "sda"}', 1)]
+)
+def test_work_is_that_of_a_drive_only_by_its_name(note: str, holders: int) -> None:
+    machine = ScriptedMachine().on("sh", "-c", lease.HELD, answer=f"/run\t75\t{note}\n")
+    assert len(lease.under_way(machine, "/run", {"sda"})) == holders
+
+
+def test_our_own_note_says_who_and_which_run() -> None:
+    noted = json.loads(Note.of_this_process("20261122T093701Z-ab12", 60.0).to_line())
+    assert noted.keys() == {"who", "pid", "run", "planned_s"}
+    assert "@" in noted["who"]
+
+
+def test_a_lock_that_cannot_be_looked_at_is_not_told_as_held(unprivileged: Channel, tmp_path: Path) -> None:
+    """Whoever takes it is told what is wrong with it."""
+    (tmp_path / "flock").write_text("#!/bin/sh\nexit 66\n")
+    (tmp_path / "flock").chmod(0o755)
+    (lock := tmp_path / "a.lock").touch()
+    script = f"PATH={tmp_path}:$PATH\n{lease.HELD}"
+    assert unprivileged.run(["sh", "-c", script, "held", lease.UNFINISHED, str(lock)]).text == ""
+    (tmp_path / "flock").write_text(f"#!/bin/sh\nexit {lease.CONFLICT}\n")
+    assert unprivileged.run(["sh", "-c", script, "held", lease.UNFINISHED, str(lock)]).text.startswith(f"{lock}\t")

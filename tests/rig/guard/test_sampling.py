@@ -228,7 +228,7 @@ def test_many_devices_are_sampled_in_several_commands(
     samples = sample(blank, used, gone)
     assert [bool(samples[str(path)].pages) for path in (blank, used, gone)] == [False, True, False]
     assert samples[str(blank)].errors == ()
-    assert samples[str(gone)].errors == ((0, "No such file or directory"),)
+    assert [at for at, _ in samples[str(gone)].errors] == [0]
 
 
 def test_answer_that_makes_no_sense_stops_the_run(tmp_path: Path) -> None:

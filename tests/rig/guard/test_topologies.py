@@ -189,7 +189,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(plant=free_plants(), data=st.data())
 def test_a_drive_that_changes_between_check_and_use_is_refused(
     change: object, plant: Plant, data: st.DataObject

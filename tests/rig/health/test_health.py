@@ -194,22 +194,12 @@ def test_errors_of_all_phys_of_a_sas_drive_count_for_its_link() -> None:
     phy = {"invalid_dword_count": 2, "phy_reset_problem_count": 1, "negotiated_logical_link_rate": "12 Gbps"}
     plain = {**SCSI, "scsi_sas_port_0": {"relative_target_port_id": 1, "phy_0": phy}, "scsi_sas_port_1": {"phy_0": phy}}
     health = parse(json.dumps(plain))
-    assert health.counters["errors of the SAS link"] == 6
-    worse = replace(health, counters={**health.counters, "errors of the SAS link": 7})
+    link = "errors of the SAS link"
+    assert health.counters[link] == 6
+    worse = replace(health, counters={**health.counters, link: 7})
     assert worsened(health, worse)
     assert not defects(health, worse)
     assert defects(health, worse, HealthTable(link_errors=0))
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-)
-
-
-@given(st.dictionaries(st.sampled_from([*NVME, *ATA, *SCSI, "ata_device_statistics"]), json_values))
-def test_fields_of_any_shape_are_tolerated(fields: dict[str, object]) -> None:
-    assert parse(json.dumps({**fields, "smartctl": {"exit_status": 0}})).raw_json
 
 
 @pytest.mark.parametrize("status", [1, 2, 3, 0b110, 4, 8, 16, 32, 64, 128, 252])
@@ -246,28 +236,30 @@ def test_answer_that_is_no_health_is_an_error(answer: str | Completed, cause: st
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "told", "is_defect"),
     [
-        ({}, ()),
-        ({"temperature_c": 69, "percentage_used": 5, "power_on_hours": 150, "data_written_bytes": 2 * 10**12}, ()),
-        ({"passed": False}, ("its own SMART health assessment is now FAILED",)),
-        ({"passed": None, "critical_warning": None, "media_counts": {}, "percentage_used": None}, ()),
-        ({"critical_warning": 0b1}, ("new critical warning: spare capacity is below its threshold",)),
         (
-            {"critical_warning": 0b1000_0100},
-            (
-                "new critical warning: reliability is degraded by media or internal errors",
-                "new critical warning: bit 7",
-            ),
+            {"temperature_c": 69, "percentage_used": 5, "power_on_hours": 150, "data_written_bytes": 2 * 10**12},
+            (),
+            False,
         ),
-        ({"media_counts": {"nvme": 2}}, ("media errors rose from 0 to 2",)),
-        ({"percentage_used": 100}, ("its rated endurance is used up (100 %)",)),
-        ({"power_on_hours": 7}, ("power-on hours went backwards from 100 to 7",)),
-        ({"data_written_bytes": 7}, ("data written went backwards from 1000000000000 to 7",)),
+        ({"passed": False}, ("FAILED",), True),
+        ({"passed": None, "critical_warning": None, "media_counts": {}, "percentage_used": None}, (), False),
+        ({"critical_warning": 0b1}, ("spare",), True),
+        ({"critical_warning": 0b10}, ("temperature",), False),
+        ({"critical_warning": 0b1000_0100}, ("reliability", "bit 7"), True),
+        ({"media_counts": {"nvme": 2}}, ("from 0 to 2",), True),
+        ({"percentage_used": 100}, ("100 %",), False),
+        ({"power_on_hours": 7}, ("from 100 to 7",), False),
+        ({"data_written_bytes": 7}, ("from 1000000000000 to 7",), False),
     ],
 )
-def test_worsened(changes: dict[str, object], told: tuple[str, ...]) -> None:
-    assert worsened(HEALTHY, replace(HEALTHY, **changes)) == told  # type: ignore[arg-type]
+def test_what_worsened_is_told_and_a_defect_if_it_is_the_drives_own(
+    changes: dict[str, object], told: tuple[str, ...], is_defect: bool
+) -> None:
+    after = replace(HEALTHY, **changes)  # type: ignore[arg-type]
+    assert [word in change for word, change in zip(told, worsened(HEALTHY, after), strict=True)] == [True] * len(told)
+    assert bool(defects(HEALTHY, after)) is is_defect
 
 
 @pytest.mark.parametrize(
@@ -348,23 +340,6 @@ def test_a_drive_without_health_is_not_read() -> None:
     assert list(read(here, drives)) == [DRIVE.path]
     assert here.asked[0][3:] == ("health", "nvme", DRIVE.path)
     assert read(here, drives[:1]) == {}
-
-
-@pytest.mark.parametrize(
-    ("changes", "is_defect"),
-    [
-        ({"passed": False}, True),
-        ({"critical_warning": 0b1000}, True),
-        ({"critical_warning": 0b10}, False),  # heat
-        ({"media_counts": {"nvme": 1}}, True),
-        ({"percentage_used": 100}, False),
-        ({"power_on_hours": 0}, False),
-    ],
-)
-def test_defect_is_the_drives_own(changes: dict[str, object], is_defect: bool) -> None:
-    after = replace(HEALTHY, **changes)  # type: ignore[arg-type]
-    assert len(worsened(HEALTHY, after)) == 1
-    assert bool(defects(HEALTHY, after)) is is_defect
 
 
 @pytest.mark.parametrize(

@@ -132,10 +132,11 @@ def test_error_counters_have_one_name_for_all_drives() -> None:
             (198, "Offline_Uncorrectable", 100, 8), (1, "Raw_Read_Error_Rate", 100, 99),
         )
     )  # fmt: skip
-    assert found == {
+    expected = {
         "reallocated blocks": 1, "pending sectors": 2, "CRC errors of the link": 3, "program failures": 6,
         "erase failures": 5, "end-to-end errors": 7, "uncorrectable sectors found offline": 8,
     }  # fmt: skip
+    assert found == expected
 
 
 @pytest.mark.parametrize(
@@ -164,9 +165,8 @@ def test_every_counter_has_a_limit() -> None:
 
 def test_counters_of_nvme_and_sas_drives() -> None:
     log = {"num_err_log_entries": 12, "available_spare": 98, "unsafe_shutdowns": 3}
-    assert counters({"nvme_smart_health_information_log": log}) == {
-        "entries of the error log": 12, "available spare": 98, "unsafe shutdowns": 3,
-    }  # fmt: skip
+    expected = {"entries of the error log": 12, "available spare": 98, "unsafe shutdowns": 3}
+    assert counters({"nvme_smart_health_information_log": log}) == expected
     assert counters({"scsi_grown_defect_list": 4}) == {"grown defects": 4}
     assert counters({}) == {}
 

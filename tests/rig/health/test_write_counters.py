@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from support.builders.drives import named
 from support.fakes.scripted import ScriptedMachine, completed
 
-from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.health import health
 from pytest_ssdqual.rig.health.write_counters import SCRIPT, Written, read, unchanged, written_since
@@ -114,17 +113,6 @@ def test_the_script_reads_sysfs(tmp_path: Path) -> None:
     assert list(found.values()) == [counted for *_, counted in written.values()]
     with pytest.raises(RigError, match="no write counters"):
         read(ran_in(tmp_path), [drive("sdz")], smart=False)
-
-
-@given(looks)
-def test_a_look_survives_the_journal(look: Written) -> None:
-    assert from_plain(Written, json.loads(json.dumps(plain(look)))) == look
-
-
-@pytest.mark.parametrize("wrong", [{"sectors": None}, {"sectors": "8192"}, {"appearance": True}, {"host_bytes": "1"}])
-def test_a_record_of_something_else_is_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="no Written"):
-        from_plain(Written, {**plain(NOW), **wrong})
 
 
 @given(looks, st.integers(0, 1 << 40), st.integers(0, 1 << 40))

@@ -48,11 +48,10 @@ def test_script_begins_with_its_manual(name: str) -> None:
     assert all(line.startswith("#") for line in lines)
     assert len(lines[0]) > len("# ")
     joined = " ".join(line.removeprefix("#").strip() for line in lines)
-    assert re.search(r"Arguments, output and exit status: see there", joined) or all(
-        f"{word}:" in joined for word in MANUAL
-    )
+    assert "exit status: see" in joined or all(f"{word}:" in joined for word in MANUAL)
     if name.endswith(".sh"):
-        assert lines[-2:] == ["# Shells: dash, bash, busybox sh.", "# shellcheck shell=dash"]
+        assert lines[-2].startswith("# Shells: ")
+        assert lines[-1] == "# shellcheck shell=dash"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -121,7 +120,8 @@ def test_no_shell_script_is_elsewhere_in_the_package() -> None:
     assert {path.parent for path in PACKAGE.rglob("*.sh")} == {FOLDER}
     shell = re.compile(r"; ?(do|then|done|fi)\b|\n *(do|then|done|fi|esac)\b|\b2>|\| ?\w+ -| && |\$\{?\w+[#%:]")
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        source = path.read_text("utf-8")
+        for node in ast.walk(ast.parse(source)) if "$" in source else ():
             text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
             assert not ("$" in text and shell.search(text)), f"{path}:{getattr(node, 'lineno', 0)}"
 

@@ -182,7 +182,7 @@ def test_fio_that_lost_a_worker_is_ended_at_a_heartbeat(tethered: Tether, monkey
 
 def test_deadline_reports_the_last_words(tethered: Tether) -> None:
     process = tethered(["sh", "-c", "echo first >&2; echo stuck >&2; exec sleep 600"])
-    with pytest.raises(DeadlineExceeded, match=r"within 2 .*: stuck$"):
+    with pytest.raises(DeadlineExceeded, match=r"within 2.*: stuck$"):
         process.wait(2)
 
 
@@ -245,7 +245,7 @@ def test_machine_that_does_not_come_back_is_lost_to_its_waiters(tethered: Tether
     road.open.set()
     asked: tuple[Callable[[], Completed], ...] = (lambda: process.wait(60), process.cut)
     for ask in asked:
-        with pytest.raises(MachineLost, match=r"^dut7 is lost: no route$"):
+        with pytest.raises(MachineLost, match=r"lost: no route$"):
             ask()
     assert not process.alive()
 
@@ -319,6 +319,7 @@ def test_it_is_asked_gently_first(tethered: Tether) -> None:
 SLOW_RM = """#!/bin/sh
 for directory; do :; done
 rm=$(PATH=${PATH#*:} command -v rm)
+[ -d "$directory" ] || exec "$rm" "$@"
 "$rm" -f "$directory"/* && touch "$0.began"
 n=0; until [ -e "$0.go_on" ] || [ "$n" -ge 300 ]; do sleep 0.1; n=$((n + 1)); done
 exec "$rm" -d "$directory"
@@ -342,7 +343,8 @@ def test_words_during_the_clearing_leave_nothing_behind(tmp_path: Path) -> None:
         await_that((tmp_path / "bin" / "rm.began").exists)
         process.stdin.write(b"q\n")
         process.stdin.close()
-    (tmp_path / "bin" / "rm.go_on").touch()
+        time.sleep(1)  # for what is done with these words
+        (tmp_path / "bin" / "rm.go_on").touch()
     await_that(lambda: not list((tmp_path / "run").iterdir()))
 
 

@@ -34,9 +34,10 @@ def test_modules_of_all_levels_are_loaded_once() -> None:
 
 
 def test_modules_are_asked_for_and_unknown_ones_not_missing() -> None:
-    machine = ScriptedMachine().on("sh", answer="raid1: modprobe: FATAL: Module raid1 not found\nraid456:\n")
+    said = "raid1: modprobe: FATAL: Module raid1 not found"
+    machine = ScriptedMachine().on("sh", answer=f"{said}\nraid456:\n")
     lacking = driver.missing(machine, [RaidLevel.RAID1, RaidLevel.RAID5], load=False)
-    assert lacking == {"raid1": "raid1: modprobe: FATAL: Module raid1 not found", "raid456": ""}
+    assert lacking == {"raid1": said, "raid456": ""}
     assert machine.asked[0][4:] == ("-n", "raid1", "raid456")
     driver.require(ScriptedMachine().on("sh", answer="raid456:\n"), [RaidLevel.RAID5])
 

@@ -75,13 +75,11 @@ def test_drive_named_twice_or_missing_is_no_array(geometry: Geometry) -> None:
 
 def test_the_whole_command_of_a_raid_10() -> None:
     settings = ArraySettings(chunk="128k", bitmap="internal")
-    assert (
-        argv_of(Geometry(RaidLevel.RAID10, 4), settings=settings)
-        == (
-            f"mdadm --create /dev/md100 --run --metadata=1.2 --homehost=any --uuid={UUID} --level=10 --raid-devices=4 "
-            "--chunk=128 --layout=n2 --bitmap=internal /dev/sdb /dev/sdc /dev/sdd /dev/sde"
-        ).split()
+    command = (
+        f"mdadm --create /dev/md100 --run --metadata=1.2 --homehost=any --uuid={UUID} --level=10 --raid-devices=4 "
+        "--chunk=128 --layout=n2 --bitmap=internal /dev/sdb /dev/sdc /dev/sdd /dev/sde"
     )
+    assert argv_of(Geometry(RaidLevel.RAID10, 4), settings=settings) == command.split()
 
 
 @pytest.mark.parametrize(
@@ -106,7 +104,6 @@ def test_state_of_an_array_is_read(text: str, state: ArrayState) -> None:
     [
         (ArrayState("clean", "idle"), ()),
         (ArrayState("active", "idle", 0, 7), ()),
-        (ArrayState("clean"), ()),
         (ArrayState("clean", "idle", 1), ("degraded by 1 member",)),
         (ArrayState("active", "recover", 2), ("degraded by 2 members", "recover is running")),
         (ArrayState("active", "check"), ("check is running",)),
@@ -220,7 +217,6 @@ def test_a_resync_that_does_not_end_is_an_error(machine: ScriptedMachine, monkey
     ("geometry", "state", "objection"),
     [
         ("raid5x3", said(array_state="clean", sync_action="idle", degraded=0), ""),
-        ("raid5x3", said(array_state="clean", sync_action="recover", degraded=1), "degraded by 1 member; recover is"),
         ("raid5x3", "", "it is gone"),
         ("raid5x3-1failed", said(array_state="clean", sync_action="idle", degraded=1), ""),
         ("raid5x3-1failed", said(array_state="clean", sync_action="idle", degraded=0), "0 members instead of 1"),

@@ -8,7 +8,7 @@ import pytest
 from support.fakes.scripted import CommandsOnly, completed
 
 from pytest_ssdqual.qual.spec.protocol_rules import RebuildRule
-from pytest_ssdqual.rig.machine.machine import Completed, MachineLost, MustFinish, RigError
+from pytest_ssdqual.rig.machine.machine import Completed, MachineLost, RigError
 from pytest_ssdqual.rig.md import resync
 
 MD = "/sys/block/md100/md/"
@@ -24,16 +24,7 @@ class Sysfs(CommandsOnly):
     name: str = "sysfs"
     lost: bool = False
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        deadline_s: float = 60.0,
-        check: bool = True,
-        stdin: bytes | None = None,
-        repeatable: bool = False,
-        must_finish: MustFinish | None = None,
-    ) -> Completed:
+    def run(self, argv: Sequence[str], *, stdin: bytes | None = None, **how: Any) -> Completed:  # noqa: ANN401
         if self.lost:
             raise MachineLost("sysfs is lost")
         names = [each.removeprefix(MD) for each in argv[1:] if each.startswith(MD)]

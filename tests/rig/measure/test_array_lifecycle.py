@@ -141,12 +141,12 @@ def test_what_fails_for_another_reason_is_taken_down(hall: Hall, built: Callable
 
 
 def test_an_array_that_cannot_be_stopped_is_recorded(hall: Hall, monkeypatch: pytest.MonkeyPatch) -> None:
-    noted: list[tuple[str, object, object]] = []
-    monkeypatch.setattr(hall, "note", lambda kind, **facts: noted.append((kind, facts["device"], facts["why"])))
+    noted: list[tuple[str, object]] = []
+    monkeypatch.setattr(hall, "note", lambda kind, **facts: noted.append((kind, facts["device"])))
     hall.arrays["/dev/md100"] = THEIRS
     with pytest.raises(RigError):
         array_lifecycle.take_down(hall.setup(), "/dev/md100", DRIVES[:2], "0:0:0:2")
-    assert noted == [("array_left", "/dev/md100", "/dev/md100 is no longer this run's array")]
+    assert noted == [("array_left", "/dev/md100")]
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_attempt_in_which_the_clock_was_set_is_repeated(times: list[bool]) -> No
     void, good = noted.all_of("steady")
     assert void == {"geometry": "raid0x2", "workload": "randread_4k_qd8", "reached": False, "objections": [SAID]}
     assert (good["reached"], good["objections"]) == (True, [])
-    with pytest.raises(InvalidMeasurement, match=rf"is not valid: {SAID} \(after 2 attempts\)$"):
+    with pytest.raises(InvalidMeasurement, match=rf"{SAID} \(after 2 attempts\)$"):
         fixed_time.measure(setup(noted, 2), ARRAY, READ)
 
 
@@ -223,7 +223,7 @@ def test_drives_that_drop_out_with_their_path_have_not_failed(count: int, monkey
     lines = (KernelLine(9.0, 3, "mpt3sas_cm0: sending diag reset !!"),) if count == 1 else ()
     monkeypatch.setattr(drive_failure, "_kernel", lambda *_: KernelLog(lines, 0, False))
     watched = bare_setup(gone(count))
-    with pytest.raises(InvalidMeasurement, match="diag reset" if count == 1 else "2 drives failed at once"):
+    with pytest.raises(InvalidMeasurement, match="diag reset" if count == 1 else "2 drives failed"):
         fixed_time.require(watched, BARE, writes=True)
     assert not watched.failures.failed
 

@@ -99,7 +99,7 @@ def test_libaio_is_used_where_io_uring_does_not_work() -> None:
     bench = LoadBench({"libaio": 350_000})
     found = bench.choose()
     assert (found.engine, found.jobs) == ("libaio", 8)
-    assert "lacks the I/O engine io_uring" in found.why
+    assert "io_uring" in found.why
 
 
 def test_a_drive_that_cannot_be_read_is_left_to_the_measurement() -> None:

@@ -58,12 +58,13 @@ def array(missing: int = 0) -> Array:
 
 def test_lost_member_is_recorded_as_a_failed_drive() -> None:
     bench, notes = setup(HEALTHY, ("gone", "rw", "-"), HEALTHY)
+    error = InvalidMeasurement("degraded by 1 member")
     with pytest.raises(DriveFailed, match="S1") as caught, attributed(bench, array()):
-        raise InvalidMeasurement("degraded by 1 member")
+        raise error
     assert [each.serial for each in caught.value.drives] == ["S1"]
     assert {serial: failed.under for serial, failed in bench.failures.failed.items()} == {"S1": "raid5x3"}
     note = notes.noted("measurement_failed")
-    assert (note["origin"], note["error"]) == ("drive", "degraded by 1 member")
+    assert (note["origin"], note["error"]) == ("drive", str(error))
 
 
 GONE, FAULTY = ("gone", "rw", "-"), ("present", "rw", "faulty")
@@ -96,8 +97,9 @@ def test_errors_that_are_no_drives_are_not_examined(error: Exception) -> None:
 
 
 def test_answer_that_was_cut_short_is_unknown() -> None:
-    assert parse("nvme0n1 gone rw -\n") == {}
-    assert parse("nvme0n1 gone rw -\nend\n") == {"nvme0n1": ("gone", "rw", "-")}
+    said = "nvme0n1 gone rw -\n"
+    assert parse(said) == {}
+    assert parse(f"{said}end\n") == {"nvme0n1": ("gone", "rw", "-")}
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -12,7 +12,8 @@ import pytest
 from support.fakes.kernel_ring import DRIVES, PLACES, build, collected, program
 from support.shells import AWKS
 
-from pytest_ssdqual.qual.validity.drive_failure import attribute
+from pytest_ssdqual.qual.measured.environment import KernelLine
+from pytest_ssdqual.qual.validity.drive_failure import DriveTrace, attribute
 from pytest_ssdqual.qual.validity.fault_codes import Fault
 from pytest_ssdqual.qual.validity.fault_signatures import SIGNATURES, host_pattern, meanings, signature_of
 
@@ -228,9 +229,14 @@ def test_each_known_message_comes_through_the_collector(machine: Path, awk: list
     assert [line.text for line in lines] == texts
 
 
+@pytest.fixture(scope="module")
+def drives(tmp_path_factory: pytest.TempPathFactory) -> list[DriveTrace]:
+    return collected(build(tmp_path_factory.mktemp("machine")), [])[1]
+
+
 @pytest.mark.parametrize(("fault", "text"), [(fault, text) for fault, texts in EXAMPLES.items() for text in texts])
-def test_each_known_message_is_judged_as_what_it_means(machine: Path, fault: Fault, text: str) -> None:
-    lines, traces = collected(machine, [text])
+def test_each_known_message_is_judged_as_what_it_means(drives: list[DriveTrace], fault: Fault, text: str) -> None:
+    lines, traces = [KernelLine(1.0, 3, text)], [*drives]
     assert [meaning.fault for meaning in meanings([line.text for line in lines])] == [fault]
     if fault is Fault.CONSEQUENCE:
         assert attribute(KILLED, traces, lines).origin is Fault.UNKNOWN

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.fakes.kernel_ring import build, collected
 
+from pytest_ssdqual.qual.measured.environment import KernelLine
 from pytest_ssdqual.qual.validity.drive_failure import DriveTrace, attribute
 from pytest_ssdqual.qual.validity.fault_codes import Fault
 
@@ -184,22 +185,6 @@ DEFECTIVE = {
 #: What no report lists.
 FURTHER = {
     "media errors that old kernels cannot name": Case(UNKNOWN, (MEDIUM,), error=NO_DATA, word="error-log"),
-    "sanitize that failed": Case(REFUSED, (status("Sanitize Failed (sct 0x0 / sc 0x1c)"), IO), word="sanitize again"),
-    "reservation of NVMe": Case(REFUSED, (status("Reservation Conflict (sct 0x0 / sc 0x83)"), IO), word="resv-release"),
-    "format of SAS interrupted": Case(
-        REFUSED, sense("Medium Error", "Medium format corrupted"), drive="sdc", word="format it again"
-    ),
-    "stopped by sg_start": Case(
-        REFUSED, sense("Not Ready", "Logical unit not ready, initializing command required"), drive="sdc", word="start"
-    ),
-    "band of SAS locked": Case(
-        REFUSED, sense("Data Protect", "Logical unit access not authorized"), drive="sdc", word="unlock"
-    ),
-    "pool of SAS full": Case(
-        REFUSED, sense("Data Protect", "Space allocation failed write protect"), drive="sdc", word="pool"
-    ),
-    "reservation preempted": Case(REFUSED, (*sense("Unit Attention", "Reservations preempted"), IO_SDC), drive="sdc"),
-    "microcode changed": Case(REFUSED, (*sense("Unit Attention", "Microcode has been changed"), IO_SDC), drive="sdc"),
     "aborted by a locked SATA drive": Case(
         UNKNOWN, ("ata3.00: status: { DRDY ERR }", "ata3.00: error: { ABRT }"), drive="sda"
     ),
@@ -347,12 +332,27 @@ def after(case: Case, drive: DriveTrace) -> DriveTrace:
     )  # fmt: skip
 
 
+#: Records of firmware are whole in the order of their lines.
+ALL = list(dict.fromkeys(line for case in CASES.values() for line in case.lines))
+
+
+@pytest.fixture(scope="module")
+def drives(tmp_path_factory: pytest.TempPathFactory) -> list[DriveTrace]:
+    return collected(build(tmp_path_factory.mktemp("machine")), [])[1]
+
+
+@pytest.mark.parametrize("begin", range(0, len(ALL), 30))
+def test_messages_of_situations_come_through_the_collector(tmp_path: Path, begin: int) -> None:
+    texts = ALL[begin : begin + 30]
+    lines, _ = collected(build(tmp_path), texts)
+    assert [line.text for line in lines] == texts
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_whose_fault_a_situation_is(tmp_path: Path, name: str) -> None:
+def test_whose_fault_a_situation_is(drives: list[DriveTrace], name: str) -> None:
     case = CASES[name]
-    lines, traces = collected(build(tmp_path), case.lines)
-    assert [line.text for line in lines] == list(case.lines)
-    traces = [after(case, each) if each.serial == case.drive else each for each in traces]
+    lines = [KernelLine(float(number), 3, text) for number, text in enumerate(case.lines)]
+    traces = [after(case, each) if each.serial == case.drive else each for each in drives]
     found = attribute(case.error, traces, lines)
     assert found.origin is case.origin, found
     assert [drive.serial for drive in found.drives] == [case.drive] * (case.origin is DRIVE)

