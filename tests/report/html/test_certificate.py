@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from support.builders import inspected
-from support.builders.report_page import MANIFEST, Claimed, WriteRun, judged, record
+from support.builders.evidence import claimed
+from support.builders.report_page import MANIFEST, WriteRun, judged, record
 
 from pytest_ssdqual.command import main
 from pytest_ssdqual.qual.inspection.checks import Answer
@@ -16,7 +17,7 @@ from pytest_ssdqual.report.run_folder import checksums
 
 
 @pytest.fixture
-def kept(claimed: Claimed) -> Evidence:
+def kept() -> Evidence:
     return replace(claimed(value=1000), outcome=Finding.PASS, margin_percent=99.0)
 
 
@@ -54,9 +55,7 @@ def test_run_that_may_not_decide_never_passed(write_run: WriteRun, kept: Evidenc
     assert page.count(">not certified</td>") == 1
 
 
-def test_a_shell_does_not_ship_what_is_not_fit(
-    write_run: WriteRun, claimed: Claimed, kept: Evidence, tmp_path: Path
-) -> None:
+def test_a_shell_does_not_ship_what_is_not_fit(write_run: WriteRun, kept: Evidence, tmp_path: Path) -> None:
     """``ssdqual certificate … && ship``: a certificate may also say that the product is not fit."""
     broken = replace(claimed(value=10), outcome=Finding.FAIL, margin_percent=-90.0)
     for number, (evidence, status) in enumerate(((kept, 0), (broken, 1))):

@@ -295,11 +295,6 @@ def test_what_is_no_run_folder(tmp_path: Path) -> None:
         Past.read(tmp_path)
 
 
-# -- which one
-
-
-# -- verdicts
-
 VERDICT = Judged.of("t.py::test_iops[raid5x3]", KeptPromise(13_000).evidence())
 FAILED = Judged.of(VERDICT.test, KeptPromise(8_000).evidence())
 
