@@ -1,22 +1,21 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from support.builders.evidence import claimed
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_summary import causes
 
-Claimed = Callable[..., Evidence]
 SLOW = Cause(Culprit.DRIVE, "it does 60% of the median drive's IOPS", ("S3",), confidence=0.95)
 MD = Cause(Culprit.MD, "its thread used 97% of a CPU", advice="raise array.group_threads", confidence=0.95)
 
 
 @pytest.fixture
-def failed(claimed: Claimed) -> Evidence:
+def failed() -> Evidence:
     return replace(claimed(Claim.STEADY_IOPS), outcome=Finding.FAIL)
 
 

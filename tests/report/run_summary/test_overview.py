@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from support.builders import inspected
-from support.builders.report_page import MANIFEST, Claimed, WriteRun, judged, record
+from support.builders.evidence import claimed
+from support.builders.report_page import MANIFEST, WriteRun, judged, record
 
 from pytest_ssdqual.qual.inspection.checks import Answer
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
@@ -22,7 +23,7 @@ from pytest_ssdqual.report.terminal.summary import ending
 BAYS = [{"machine": "root@dut", "drives": [{"identity": each, "serial": each} for each in ("S1", "S2", "S3")]}]
 
 
-def test_the_first_screen_says_what_was_tested(claimed: Claimed) -> None:
+def test_the_first_screen_says_what_was_tested() -> None:
     names = ("raid5x3", "raid5x8", "drivex8", "raid5x4-1failed", "raid10x4")
     judged = [Judged.of("t", replace(claimed(), geometries=(name,))) for name in names]
     sweep = replace(claimed(), geometries=("raid5x3", "raid5x9"))
@@ -31,7 +32,7 @@ def test_the_first_screen_says_what_was_tested(claimed: Claimed) -> None:
     )
 
 
-def test_without_an_array_nothing_is_said(claimed: Claimed) -> None:
+def test_without_an_array_nothing_is_said() -> None:
     assert arrays_judged([Judged.of("t", replace(claimed(), geometries=("the lot",)))]) == ""
     assert arrays_judged([]) == ""
 
@@ -44,14 +45,14 @@ def test_health_is_no_measurement_of_single_drives() -> None:
     assert arrays_judged([Judged.of("t", healthy())]) == ""
 
 
-def test_health_and_figures_alone_make_no_product_fit(write_run: WriteRun, claimed: Claimed) -> None:
+def test_health_and_figures_alone_make_no_product_fit(write_run: WriteRun) -> None:
     seen = replace(claimed(), outcome=Finding.OBSERVED, limit=None, margin_percent=None, source="")
     verdict = RunView.read(write_run(judged(seen), judged(healthy(), "u"))).verdict
     assert verdict.word == "No verdict"
     assert verdict.gaps == ("Nothing but the health of the drives was judged.",)
 
 
-def test_neither_health_nor_inspection_makes_what_is_bounded_fit(write_run: WriteRun, claimed: Claimed) -> None:
+def test_neither_health_nor_inspection_makes_what_is_bounded_fit(write_run: WriteRun) -> None:
     bounded = replace(claimed(), outcome=Finding.BOUNDED)
     inspected = replace(claimed(), claim="inspected_model", outcome=Finding.PASS)
     verdict = RunView.read(write_run(judged(bounded), judged(healthy(), "u"), judged(inspected, "v"))).verdict
@@ -105,7 +106,7 @@ def test_a_drive_whose_health_worsened_did_not_fail(write_run: WriteRun) -> None
     assert [each.untested for each in found.drives] == ["not tested"] * 3
 
 
-def test_no_defect_is_left_out_among_changes_of_all_drives(write_run: WriteRun, claimed: Claimed) -> None:
+def test_no_defect_is_left_out_among_changes_of_all_drives(write_run: WriteRun) -> None:
     """Of a shelf that lost its power each drive counts an unsafe shutdown."""
     serials = [f"S{number}" for number in range(8)]
     bays = [{"machine": "root@dut", "drives": [{"identity": each, "serial": each} for each in serials]}]
@@ -119,19 +120,19 @@ def test_no_defect_is_left_out_among_changes_of_all_drives(write_run: WriteRun, 
     assert len(found.causes) == 5
 
 
-def test_a_judged_drive_without_a_mark_failed_no_promise(write_run: WriteRun, claimed: Claimed) -> None:
+def test_a_judged_drive_without_a_mark_failed_no_promise(write_run: WriteRun) -> None:
     members = tuple(Part(each, {}, Finding.FAIL if each == "S3" else Finding.PASS) for each in ("S1", "S2", "S3"))
     found = first_screen(write_run(judged(replace(claimed(), geometries=("drivex3",), members=members)), bays=BAYS))
     assert [each.charges for each in found.drives] == [(), (), ("fails 1 promise of its own",)]
 
 
-def test_a_drive_without_a_figure_is_named_beside_judged_ones(write_run: WriteRun, claimed: Claimed) -> None:
+def test_a_drive_without_a_figure_is_named_beside_judged_ones(write_run: WriteRun) -> None:
     members = tuple(Part(each, {}, Finding.PASS) for each in ("S1", "S3"))
     found = first_screen(write_run(judged(replace(claimed(), geometries=("drivex2",), members=members)), bays=BAYS))
     assert [each.untested for each in found.drives] == ["", "not tested", ""]
 
 
-def test_what_passed_is_a_fact_with_the_smallest_margin(write_run: WriteRun, claimed: Claimed) -> None:
+def test_what_passed_is_a_fact_with_the_smallest_margin(write_run: WriteRun) -> None:
     kept = [judged(claimed(value=value), f"t{value}") for value in (300_000, 400_000)]
     facts = dict(first_screen(write_run(*kept, judged(claimed(), "bad"))).facts)
     assert facts["Passed"].startswith("2 of 3 promises: 2 p99 latency; smallest margin +20.0 %")
@@ -154,14 +155,14 @@ def steps(folder: Path) -> Sequence[str]:
 AGAIN = "Run it again with a protocol for acceptance: --ssd-protocol=acceptance"
 
 
-def test_the_next_step_after_a_pass(write_run: WriteRun, claimed: Claimed) -> None:
+def test_the_next_step_after_a_pass(write_run: WriteRun) -> None:
     kept = judged(claimed(value=1000))
     assert steps(write_run(kept, acceptance=False)) == [AGAIN]
     (certify,) = steps(write_run(kept))
     assert certify.endswith("write the certificate: ssdqual certificate 20260101T000000Z-1 -o certificate.pdf")
 
 
-def test_the_next_step_judges_a_failed_or_slow_drive_alone(write_run: WriteRun, claimed: Claimed) -> None:
+def test_the_next_step_judges_a_failed_or_slow_drive_alone(write_run: WriteRun) -> None:
     (replaced,) = [f"{each.text} {each.command}" for each in of_one_dead_drive(write_run).steps]
     alone = "ssdqual run drive --devices='root@dut:/dev/disk/by-id/*S2'"
     assert replaced == f"Replace drive S2 at /dev/sdx, or judge it alone in another slot: {alone}"
@@ -172,7 +173,7 @@ def test_the_next_step_judges_a_failed_or_slow_drive_alone(write_run: WriteRun, 
     ]
 
 
-def test_a_command_has_a_line_of_its_own_at_any_width(write_run: WriteRun, claimed: Claimed) -> None:
+def test_a_command_has_a_line_of_its_own_at_any_width(write_run: WriteRun) -> None:
     slow = replace(claimed(), cause=Cause(Culprit.DRIVE, "it is slow", ("S2",), confidence=0.9))
     folder = write_run(judged(slow), bays=BAYS)
     command = "ssdqual run drive --devices='root@dut:/dev/disk/by-id/*S2'"
@@ -180,7 +181,7 @@ def test_a_command_has_a_line_of_its_own_at_any_width(write_run: WriteRun, claim
     assert f"`{command}`" in markdown.text(folder).splitlines()
 
 
-def test_a_drive_blamed_more_than_the_others_keeps_its_mark(write_run: WriteRun, claimed: Claimed) -> None:
+def test_a_drive_blamed_more_than_the_others_keeps_its_mark(write_run: WriteRun) -> None:
     bays = [{"machine": "root@dut", "drives": [{"identity": each, "serial": each} for each in ("S1", "S2")]}]
 
     def by(serial: str) -> Evidence:
@@ -192,7 +193,7 @@ def test_a_drive_blamed_more_than_the_others_keeps_its_mark(write_run: WriteRun,
     assert not any(each.charges for each in first_screen(write_run(*blamed[1:], bays=bays)).drives)
 
 
-def test_the_next_step_after_a_new_defect_is_about_health(write_run: WriteRun, claimed: Claimed) -> None:
+def test_the_next_step_after_a_new_defect_is_about_health(write_run: WriteRun) -> None:
     kept = replace(claimed(), outcome=Finding.PASS, margin_percent=3.0)
     worse = record("drive_worsened", drive="S1", name="ACME 1", findings=["x"], defects=["media errors: 0, now 3"])
     (step,) = steps(write_run(judged(kept), worse, bays=BAYS))
@@ -200,9 +201,7 @@ def test_the_next_step_after_a_new_defect_is_about_health(write_run: WriteRun, c
 
 
 @pytest.mark.parametrize(("acceptance", "then"), [(True, "ssdqual certificate"), (False, "--ssd-protocol=")])
-def test_findings_that_the_verdict_does_not_count_come_first(
-    write_run: WriteRun, claimed: Claimed, acceptance: bool, then: str
-) -> None:
+def test_findings_that_the_verdict_does_not_count_come_first(write_run: WriteRun, acceptance: bool, then: str) -> None:
     worse = record("drive_worsened", drive="S2", name="ACME 1", findings=["343 time-outs"], defects=[])
     folder = write_run(judged(claimed(value=1000)), worse, bays=BAYS, acceptance=acceptance)
     look, last = first_screen(folder).steps
@@ -210,14 +209,14 @@ def test_findings_that_the_verdict_does_not_count_come_first(
     assert last.command.startswith(then)
 
 
-def test_a_serial_number_that_is_no_pattern_is_in_no_command(write_run: WriteRun, claimed: Claimed) -> None:
+def test_a_serial_number_that_is_no_pattern_is_in_no_command(write_run: WriteRun) -> None:
     slow = replace(claimed(), cause=Cause(Culprit.DRIVE, "it is slow", ("S 2*",), confidence=0.9))
     bays = [{"machine": "dut", "drives": [{"serial": "S 2*"}, {"serial": "S3"}]}]
     (step,) = steps(write_run(judged(slow), bays=bays))
     assert step.endswith(": ssdqual run drive --devices=…")
 
 
-def test_the_next_step_where_the_host_limits_is_the_remedy_once(write_run: WriteRun, claimed: Claimed) -> None:
+def test_the_next_step_where_the_host_limits_is_the_remedy_once(write_run: WriteRun) -> None:
     limited = replace(
         claimed(),
         outcome=Finding.INCONCLUSIVE,
@@ -237,7 +236,7 @@ def test_the_next_step_where_the_host_limits_is_the_remedy_once(write_run: Write
     ],
 )
 def test_the_next_step_decides_what_is_inconclusive(
-    write_run: WriteRun, claimed: Claimed, changed: dict[str, object], beginning: str
+    write_run: WriteRun, changed: dict[str, object], beginning: str
 ) -> None:
     undecided = judged(replace(claimed(), outcome=Finding.INCONCLUSIVE))
     assert steps(write_run(undecided, manifest={**MANIFEST, **changed}))[0].startswith(beginning)
@@ -248,7 +247,7 @@ def left_out(serial: str, why: str, failed: Sequence[str] = ()) -> dict[str, obj
     return record("drives_left_out", geometry="drivex3", of="measured", drives={serial: why}, failed=failed)
 
 
-def test_a_drive_that_was_left_out_is_a_cause_and_is_to_be_mended(write_run: WriteRun, claimed: Claimed) -> None:
+def test_a_drive_that_was_left_out_is_a_cause_and_is_to_be_mended(write_run: WriteRun) -> None:
     undecided = replace(claimed(), outcome=Finding.INCONCLUSIVE, sentence="no figure of S2, S3")
     records = [judged(undecided), left_out("S2", "drive S2 is connected by x2"), left_out("S3", "it died", ["S3"])]
     records.append(left_out("S", "drive S is another one, whose serial number is the beginning of that"))
@@ -259,7 +258,7 @@ def test_a_drive_that_was_left_out_is_a_cause_and_is_to_be_mended(write_run: Wri
     assert "S3" not in step.text
 
 
-def test_a_drive_that_a_later_session_judged_is_no_cause(write_run: WriteRun, claimed: Claimed) -> None:
+def test_a_drive_that_a_later_session_judged_is_no_cause(write_run: WriteRun) -> None:
     kept = replace(claimed(value=1000), sentence="drive S2 is fast")
     found = first_screen(write_run(left_out("S2", "drive S2 is connected by x2"), judged(kept), bays=BAYS))
     assert found.causes == ()
@@ -276,7 +275,7 @@ def test_what_only_a_budget_left_out_asks_for_a_longer_one(write_run: WriteRun) 
     assert mended.command == ""
 
 
-def test_every_run_has_a_next_step(write_run: WriteRun, claimed: Claimed) -> None:
+def test_every_run_has_a_next_step(write_run: WriteRun) -> None:
     assert all(
         steps(folder)
         for folder in (

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.builders.report_page import Claimed, WriteRun, judged, record
+from support.builders.evidence import claimed
+from support.builders.report_page import WriteRun, judged, record
 
 from pytest_ssdqual.report.ci import markdown
 from pytest_ssdqual.report.compare.compared_run import ComparedRun
@@ -57,7 +58,7 @@ def test_restoration_is_shown(write_run: WriteRun) -> None:
     assert shown(write_run, *planned[:1], restored)[1] == {"write caches restored": "1 of 1 that were switched"}
 
 
-def test_certificate_summary_and_comparison_have_the_states(write_run: WriteRun, claimed: Claimed) -> None:
+def test_certificate_summary_and_comparison_have_the_states(write_run: WriteRun) -> None:
     folder = write_run(judged(claimed(value=1000)), cache("S1"), cache("S2"))
     assert '<th scope="row">Write caches</th><td>off</td>' in html(certificate(folder, {}))
     assert "- Write caches: `off`\n" in markdown.text(folder)

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.builders.evidence import claimed
 from support.builders.report_page import observed
 
 from pytest_ssdqual.qual.spec.claims import Claim, Published
@@ -15,8 +16,6 @@ from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Pa
 from pytest_ssdqual.report.terminal.summary import MOST_ROWS, table
 from pytest_ssdqual.report.view.tables import TextLine
 
-Claimed = Callable[..., Evidence]
-
 READ, MIXED = Workload("randread", "4k", 8), Workload("randrw", "128k", 16, 70)
 
 
@@ -25,7 +24,7 @@ def text(lines: Sequence[TextLine]) -> str:
 
 
 @pytest.fixture(scope="module")
-def acceptance(claimed: Claimed) -> list[Evidence]:
+def acceptance() -> list[Evidence]:
     """A small run with everything in it, in an order that no table would have."""
     found = []
     for workload, ns in ((MIXED, 1_890_000), (READ, 402_000)):
@@ -54,7 +53,7 @@ def test_golden(acceptance: list[Evidence]) -> None:
     assert passed.startswith("passed: 14 of 16 promises: 5 steady IOPS, 5 p99 latency, 2 scaling slope")
 
 
-def test_many_that_are_not_kept_are_a_grid(claimed: Claimed) -> None:
+def test_many_that_are_not_kept_are_a_grid() -> None:
     broken = [claimed(Claim.STEADY_IOPS, f"raid5x{width}", value=100 * width, bound=9_000) for width in range(3, 12)]
     lines = [line for line in table(broken, 120) if "raid5x" not in line.text]
     (row,) = [line for line in lines if line.text.startswith("  randread")]
@@ -90,7 +89,7 @@ def test_verbose_shows_every_claim_in_full(acceptance: list[Evidence]) -> None:
     assert "·" not in text(lines)
 
 
-def test_claims_of_a_newer_version_come_last(claimed: Claimed) -> None:
+def test_claims_of_a_newer_version_come_last() -> None:
     newer = replace(claimed(), claim="a_new_claim")
     titles = [line.text.split("  ")[0] for line in table([newer, claimed()]) if line.markup == ("bold",)]
     assert titles == ["p99 latency", "a new claim"]
@@ -100,7 +99,7 @@ def test_claims_of_a_newer_version_come_last(claimed: Claimed) -> None:
     ("iops", "shown"),
     [(812, "812"), (999.4, "999"), (999.6, "1.00k"), (9412, "9.41k"), (41_300, "41.3k"), (999_600, "1.00M")],
 )
-def test_iops_in_a_cell(claimed: Claimed, iops: float, shown: str) -> None:
+def test_iops_in_a_cell(iops: float, shown: str) -> None:
     both = [observed(claimed(Claim.STEADY_IOPS, f"raid5x{width}", value=iops, bound=1)) for width in (3, 4)]
     assert [row.text.split()[1:3] for row in table(both) if row.text.startswith("  randread")] == [[shown, shown]]
 
@@ -127,9 +126,12 @@ WORKLOADS = [Workload(rw, bs, depth) for rw in ("randread", "randwrite") for bs 
     verbosity=st.integers(-1, 1),
 )
 def test_no_line_is_too_long_and_no_failure_is_missing(
-    claimed: Claimed, data: list[tuple[Claim, str, Workload, float]], width: int, verbosity: int
+    data: list[tuple[Claim, str, Workload, float]], width: int, verbosity: int
 ) -> None:
-    evidence = [claimed(*what, value=value, low=value * 0.9, high=value * 1.1, bound=50_000) for *what, value in data]
+    evidence = [
+        claimed(claim, array, workload, value=value, low=value * 0.9, high=value * 1.1, bound=50_000)
+        for claim, array, workload, value in data
+    ]
     lines = table(evidence, width, verbosity)
     assert max((len(line.text) for line in lines), default=0) <= width
     not_passed = [each for each in evidence if each.outcome is not Finding.PASS]
@@ -138,7 +140,7 @@ def test_no_line_is_too_long_and_no_failure_is_missing(
         assert sum(" raid" in row or " drive" in row for row in coloured) >= len(not_passed)
 
 
-def test_observations_are_in_grids_without_limit_and_margin(claimed: Claimed) -> None:
+def test_observations_are_in_grids_without_limit_and_margin() -> None:
     three = claimed(Claim.STEADY_IOPS, "raid5x3", value=900, bound=800)
     four, five = (observed(claimed(Claim.STEADY_IOPS, f"raid5x{n}", value=300 * n, bound=1)) for n in (4, 5))
     shown = text(table([three, five, four]))
@@ -149,13 +151,13 @@ def test_observations_are_in_grids_without_limit_and_margin(claimed: Claimed) ->
     assert not {"Limit", "Margin"} & {*verbose.split()}
 
 
-def test_widths_come_in_their_order(claimed: Claimed) -> None:
+def test_widths_come_in_their_order() -> None:
     first = observed(claimed(Claim.STEADY_IOPS, "raid0x24", READ, value=9, bound=1))
     more = [observed(claimed(Claim.STEADY_IOPS, f"raid0x{n}", MIXED, value=9, bound=1)) for n in (8, 4)]
     assert table([first, *more])[0].text.split()[-3:] == ["x4", "x8", "x24"]
 
 
-def test_degraded_arrays_have_grids_of_their_own(claimed: Claimed) -> None:
+def test_degraded_arrays_have_grids_of_their_own() -> None:
     states = ("", "-1failed", "-2failed")
     arrays = [f"raid6x{n}{state}" for state in states for n in (4, 5)]
     found = [observed(claimed(Claim.STEADY_IOPS, array, value=9, bound=1)) for array in arrays]
@@ -163,13 +165,13 @@ def test_degraded_arrays_have_grids_of_their_own(claimed: Claimed) -> None:
     assert titles == [f"steady IOPS · raid6{state}" for state in states]
 
 
-def test_a_reading_is_called_one(claimed: Claimed) -> None:
+def test_a_reading_is_called_one() -> None:
     read = replace(claimed(low=805_000, high=818_000), is_reading=True)
     assert "805…818 µs as read" in text(table([read], 120))
     assert "95 %" not in text(table([read], 120))
 
 
-def test_doubts_about_a_sweep_are_printed_once(claimed: Claimed) -> None:
+def test_doubts_about_a_sweep_are_printed_once() -> None:
     remark = (
         "raid0x8 does 1.20 × of what raid0x4 does per effective drive: better than linear, so the baseline is doubtful"
     )
@@ -182,7 +184,7 @@ def test_doubts_about_a_sweep_are_printed_once(claimed: Claimed) -> None:
     assert max(len(line.text) for line in lines) <= 80
 
 
-def test_every_kind_of_table_is_there(claimed: Claimed) -> None:
+def test_every_kind_of_table_is_there() -> None:
     side = replace(
         claimed(Claim.STEADY_IOPS, "drivex2", value=300, bound=240), worst="S2",
         members=tuple(Part(f"S{n}", {"value": 300}, Finding.PASS) for n in (1, 2)),
