@@ -6,24 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
-from support.builders.sheet import PRODUCT, figure, load, promise
+from support.builders.sheet import PRODUCT, bound, figure, load, promise
 from support.builders.strategies import geometries, workloads
 
 from pytest_ssdqual.qual.methods import intel_910, toms_s3700
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Direction
 from pytest_ssdqual.qual.spec.promises import Promise, Relation
-from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.workload.workload import Workload
 
 READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
 HEALTHY, DEGRADED, REBUILDING = (Geometry.parse(f"raid5x4{state}") for state in ("", "-1failed", "-1rebuilding"))
-
-
-def bound(spec: Spec, claim: str, geometry: Geometry | str, workload: Workload) -> float | None:
-    array = Geometry.parse(geometry) if isinstance(geometry, str) else geometry
-    limit = spec.limit(Claim(claim), array, workload)
-    return limit.bound if limit else None
 
 
 def test_a_promise_is_about_whole_arrays_unless_it_names_a_state(tmp_path: Path) -> None:

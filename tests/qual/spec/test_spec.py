@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builders.sheet import EVERY_DEPTH, PRODUCT, errors, figure, load, promise
+from support.builders.sheet import EVERY_DEPTH, PRODUCT, bound, errors, figure, load, promise
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.law import Striping
@@ -78,23 +78,20 @@ def test_the_first_promise_that_matches_decides(tmp_path: Path) -> None:
     assert limit is not None
     assert (limit.bound, limit.unit, limit.direction) == (2_000_000, Unit.NANOSECONDS, Direction.AT_MOST)
     assert limit.source == "acme.toml promise[0]"
-    other = acme.limit(Claim.P99_LATENCY, RAID0, READ)
-    assert other is not None
-    assert other.bound == 1_400_000
+    assert bound(acme, Claim.P99_LATENCY, RAID0, READ) == 1_400_000
 
 
 def test_percent_of_a_figure_goes_through_the_law_of_the_level(tmp_path: Path) -> None:
     acme = load(tmp_path, GOOD)
-
-    def bound(geometry: Geometry, workload: Workload) -> float | None:
-        limit = acme.limit(Claim.STEADY_IOPS, geometry, workload)
-        return limit.bound if limit else None
-
-    assert bound(RAID0, READ) == pytest.approx(0.8 * 4 * 1_000)
-    assert bound(RAID0, WRITE) == pytest.approx(0.8 * 4 * 500)
-    assert bound(RAID1, WRITE) == 900
-    assert bound(RAID5, WRITE) == pytest.approx(0.8 * 5 / (2 / 1_000 + 2 / 500))
-    assert bound(RAID0, Workload("randrw", "4k", 8, 70)) == pytest.approx(0.8 * 4 / (0.7 / 1_000 + 0.3 / 500))
+    mixed = Workload("randrw", "4k", 8, 70)
+    expected = {
+        (RAID0, READ): 0.8 * 4 * 1_000,
+        (RAID0, WRITE): 0.8 * 4 * 500,
+        (RAID1, WRITE): 900,
+        (RAID5, WRITE): 0.8 * 5 / (2 / 1_000 + 2 / 500),
+        (RAID0, mixed): 0.8 * 4 / (0.7 / 1_000 + 0.3 / 500),
+    }
+    assert {place: bound(acme, Claim.STEADY_IOPS, *place) for place in expected} == pytest.approx(expected)
 
 
 def test_a_figure_at_another_depth_or_size_promises_nothing(tmp_path: Path) -> None:
@@ -122,9 +119,7 @@ def test_claim_without_promise_falls_back_to_the_defaults(tmp_path: Path) -> Non
 
 def test_default_percentages_are_of_the_products_own_figures(tmp_path: Path) -> None:
     bare = load(tmp_path, GOOD.split("[[promise]]")[0])
-    limit = bare.limit(Claim.STEADY_IOPS, RAID0, READ)
-    assert limit is not None
-    assert limit.bound == pytest.approx(0.9 * 4_000)
+    assert bound(bare, Claim.STEADY_IOPS, RAID0, READ) == pytest.approx(0.9 * 4_000)
 
 
 def test_defaults_promise_only_what_holds_for_every_ssd() -> None:
@@ -212,9 +207,7 @@ def test_drives_side_by_side_are_held_to_one_each(tmp_path: Path) -> None:
     acme = load(tmp_path, GOOD)
     side_by_side = Geometry.parse("drivex4")
     assert acme.expected_iops(side_by_side, READ) == 1_000
-    limit = acme.limit(Claim.STEADY_IOPS, side_by_side, READ)
-    assert limit is not None
-    assert limit.bound == 800
+    assert bound(acme, Claim.STEADY_IOPS, side_by_side, READ) == 800
     # Four threads on each drive, as the method says, and not one on each of four.
     assert acme.expected_iops(side_by_side, Workload("randread", "4k", 2, threads=4)) == 1_000
     assert acme.expected_iops(RAID0, Workload("randread", "4k", 8, threads=4)) == 4_000

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec, toml
+from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.spec.toml import DocumentError
+from pytest_ssdqual.qual.workload.workload import Workload
 
 #: A sheet that publishes figures of every depth: 300 I/Os a second.
 EVERY_DEPTH = Path(__file__).parents[2] / "data" / "specs" / "every-depth.toml"
@@ -34,6 +37,13 @@ def load(tmp_path: Path, text: str) -> Spec:
     path = tmp_path / "acme.toml"
     path.write_text(text, encoding="utf-8")
     return spec.load(path)
+
+
+def bound(of: Spec, claim: str, geometry: Geometry | str, workload: Workload) -> float | None:
+    """The bound of its limit there, if it has one."""
+    array = Geometry.parse(geometry) if isinstance(geometry, str) else geometry
+    limit = of.limit(Claim(claim), array, workload)
+    return limit.bound if limit else None
 
 
 def errors(tmp_path: Path, text: str) -> list[str]:
