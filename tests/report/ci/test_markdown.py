@@ -55,7 +55,7 @@ def called(model: str) -> dict[str, object]:
 
 
 def check(folder: Path) -> None:
-    golden.same("summaries.md", golden.steady(markdown.text(folder), folder).splitlines())
+    golden.same("job_summaries.md", golden.steady(markdown.text(folder), folder).splitlines())
 
 
 def test_the_verdict_comes_first_then_broken_ones_then_the_table(write_run: WriteRun) -> None:

@@ -17,7 +17,6 @@ from support.builders import whole_records
 from support.builders.manifests import whole
 
 WriteRun = Callable[..., Path]
-Claimed = Callable[..., Evidence]
 #: HTML: elements without an end tag.
 HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 VOID = frozenset({"meta", "br", "input", "link", "img", "hr"})
