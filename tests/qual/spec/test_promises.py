@@ -191,18 +191,14 @@ def test_a_promise_may_name_any_workload(tmp_path: Path, workload: Workload, glo
         # Jobs are named, or any depth is meant.
         ("*t8xqd8", "randread_4k_t8xqd8", True),
         ("*_t*xqd8", "randread_4k_t8xqd8", True),
-        ("*_t[48]xqd8", "randread_4k_t8xqd8", True),
         ("*_t?xqd[1248]", "randread_4k_t8xqd8", True),
         ("*_s4_qd8", "randread_4k_s4_qd8", True),
-        ("*_s?_qd8", "randread_4k_s4_qd8", True),
         ("*_s*_qd8", "randwrite_4k_sync_s4_qd8", True),
         ("*_sync_qd8", "randwrite_4k_sync_qd8", True),
         ("*_sync*_qd8", "randwrite_4k_sync_s4_qd8", False),
         ("randread_*", "randread_4k_t8xqd8", True),
         ("randread_*qd*", "randread_4k_s4_qd8", True),
-        ("randread_4k_*qd[0-9]*", "randread_4k_t8xqd8", True),
         ("randread_4k_t8xqd8", "randread_4k_t8xqd8", True),
-        ("randread_4k_s4_qd8", "randread_4k_s4_qd8", True),
     ],
 )
 def test_glob_with_a_depth_matches_several_jobs_only_by_name(glob: str, workload: str, does_match: bool) -> None:

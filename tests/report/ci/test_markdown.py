@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from support.builders.evidence import claimed
-from support.builders.report_page import MANIFEST, WriteRun, judged, planned, record
+from support.builders.report_page import WriteRun, judged, planned, record
 from support.documents import golden
 
 from pytest_ssdqual.qual import safe_text
@@ -51,7 +51,7 @@ def called(model: str) -> dict[str, object]:
         "size_bytes": 480 * 10**9,
         "path": "/d",
     }
-    return {**MANIFEST, "bays": [{"machine": model, "facts": {}, "drives": [drive]}]}
+    return {"bays": [{"machine": model, "facts": {}, "drives": [drive]}]}
 
 
 def check(folder: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_new
 from prometheus_client.parser import text_string_to_metric_families as read_old
 from support.builders.evidence import claimed
-from support.builders.report_page import MANIFEST, WriteRun, judged, record
+from support.builders.report_page import WriteRun, judged, record
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.spec.claims import Claim
@@ -173,7 +173,7 @@ def test_any_name_is_a_label(write_run: WriteRun, name: str) -> None:
     drive = {"identity": "S1", "serial": name, "model": name, "firmware": name, "size_bytes": 1}
     bays = [{"machine": name, "facts": {}, "drives": [drive, {**drive, "identity": "S2"}]}]
     evidence = replace(claimed(), claim=name, geometries=(name,), group=name)
-    text = openmetrics.text(write_run(judged(evidence), manifest={**MANIFEST, "bays": bays}))
+    text = openmetrics.text(write_run(judged(evidence), bays=bays))
     series = check(text)
     if name and safe_text.line(name, 200) == name:  # a variation selector is printable to Python, and is not shown
         assert value(series, "ssdqual_drive", serial="S1", model=name, machine=name) == 1
@@ -187,7 +187,7 @@ def test_any_name_is_a_label(write_run: WriteRun, name: str) -> None:
 
 def test_drives_with_one_serial_are_told_apart(write_run: WriteRun) -> None:
     drives = [{"identity": identity, "serial": "0001"} for identity in ("nvme.a", "nvme.b")]
-    manifest = {**MANIFEST, "bays": [{"machine": "m", "facts": {}, "drives": drives}]}
+    manifest = {"bays": [{"machine": "m", "facts": {}, "drives": drives}]}
     series = read(write_run(record("drive_worsened", drive="nvme.b", name="x", findings=["y"]), manifest=manifest))
     assert [value(series, "ssdqual_drive_worsened", serial=each) for each in ("nvme.a", "nvme.b")] == [0, 1]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.builders import inspected
 from support.builders.evidence import claimed
-from support.builders.report_page import MANIFEST, WriteRun, judged, record
+from support.builders.report_page import WriteRun, judged, record
 
 from pytest_ssdqual.command import main
 from pytest_ssdqual.qual.inspection.checks import Answer
@@ -95,7 +95,7 @@ def test_drives_of_which_nothing_was_measured_are_not_certified(write_run: Write
         record("array_planned", geometry="raid5x3", members=["wS1", "wS2", "wS3"]),
     ]
     narrow = judged(replace(KEPT, geometries=("raid5x3",)))
-    content = certificate(sealed(write_run(*built, narrow, manifest={**MANIFEST, "bays": bays})), {})
+    content = certificate(sealed(write_run(*built, narrow, bays=bays)), {})
     assert not content.reasons
     assert list(content.drives.values()) == [["S1", "S2", "S3"]]
     assert content.not_tested == ["S4"]
@@ -106,7 +106,7 @@ def test_what_was_not_judged_is_on_the_certificate(write_run: WriteRun) -> None:
     drive = {"identity": "S1", "serial": "S1", "model": "ACME", "smart_type": "none"}
     bays = [{"machine": "dut", "drives": [drive]}]
     skipped = [record("skipped", test=f"t{number}", reason="no limit") for number in range(12)]
-    content = certificate(sealed(write_run(*skipped, judged(KEPT), manifest={**MANIFEST, "bays": bays})), {})
+    content = certificate(sealed(write_run(*skipped, judged(KEPT), bays=bays)), {})
     assert not content.reasons
     assert "12 tests were skipped" in html(content)
     assert "The health of 1 drive was not read" in html(content)
@@ -131,7 +131,7 @@ def test_pdf_has_every_drive_and_claim(write_run: WriteRun, tmp_path: Path) -> N
     drive = {"identity": "S", "model": "中文 \u202e <b>", "firmware": "Ω", "size_bytes": 1}
     bays = [{"machine": "d", "drives": [{**drive, "serial": f"中{number:08}"} for number in range(600)]}]
     claims = [judged(replace(KEPT, claim=f"claim_{number}"), f"t{number}") for number in range(40)]
-    content = certificate(sealed(write_run(*claims, manifest={**MANIFEST, "bays": bays})), {"Lot": "x" * 200})
+    content = certificate(sealed(write_run(*claims, bays=bays)), {"Lot": "x" * 200})
     page = html(content)
     assert page.count("中0") == 600
     assert page.count(">passed</td>") == 40

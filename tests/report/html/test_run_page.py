@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.builders import charted
 from support.builders.evidence import claimed
-from support.builders.report_page import MANIFEST, Reader, WriteRun, judged, planned, record
+from support.builders.report_page import Reader, WriteRun, judged, planned, record
 
 from pytest_ssdqual.report.evidence.evidence import Finding, Part
 from pytest_ssdqual.report.html import run_page
@@ -60,7 +60,7 @@ def everything(write_run: WriteRun, word: str) -> Path:
         judged(replace(broken, geometries=("c",), outcome=Finding.OBSERVED, limit=None, margin_percent=None), word),
         record("error", 9, test=word, message=word),
         manifest={
-            **MANIFEST, "remarks": [word], "run_id": word, "versions": {word: word},
+            "remarks": [word], "run_id": word, "versions": {word: word},
             "protocol": {"name": word, "text": word}, "spec": {"name": word, "text": word},
             "bays": [{"machine": word, "facts": {word: word}, "drives": [drive]}],
             "sessions": [{"differences": [word], "command_line": [word]}],

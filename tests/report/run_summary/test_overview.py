@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.builders import inspected
 from support.builders.evidence import claimed
-from support.builders.report_page import MANIFEST, WriteRun, judged, record
+from support.builders.report_page import WriteRun, judged, record
 from support.documents import golden
 
 from pytest_ssdqual.qual.inspection.checks import Answer
@@ -202,7 +202,7 @@ def test_the_next_step_where_the_host_limits_is_the_remedy_once(write_run: Write
 def test_the_next_step_decides_what_is_inconclusive(write_run: WriteRun) -> None:
     undecided = judged(replace(claimed(), outcome=Finding.INCONCLUSIVE))
     changes = {"ended": None}, {"exit_status": 1}, {"exit_status": 1, "acceptance": False}
-    check(*(first_screen(write_run(undecided, manifest={**MANIFEST, **changed})) for changed in changes))
+    check(*(first_screen(write_run(undecided, **changed)) for changed in changes))
 
 
 def left_out(serial: str, why: str, failed: Sequence[str] = ()) -> dict[str, object]:
