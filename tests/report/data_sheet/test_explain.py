@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import difflib
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
-from support.builders.sheet import PRODUCT, figure, load, promise
+from support.builders.sheet import PRODUCT, figure, loaded, promise
 from support.documents import golden
 from support.documents.suite_sources import shipped
 
@@ -49,17 +48,17 @@ SPECS = {
 }
 
 
-def explained(tmp_path: Path, *tables: str) -> list[str]:
-    return [line.text for line in explain.lines(load(tmp_path, "".join([PRODUCT, *tables])))]
+def explained(*tables: str) -> list[str]:
+    return [line.text for line in explain.lines(loaded("".join([PRODUCT, *tables])))]
 
 
-def test_what_is_said_of_a_spec_that_promises_nothing(tmp_path: Path) -> None:
-    golden.same("specs.txt", explained(tmp_path))
+def test_what_is_said_of_a_spec_that_promises_nothing() -> None:
+    golden.same("specs.txt", explained())
 
 
 @pytest.mark.parametrize("tables", SPECS.values(), ids=SPECS)
-def test_what_is_said_of_a_spec_otherwise(tmp_path: Path, tables: str) -> None:
-    difference = difflib.ndiff(explained(tmp_path), explained(tmp_path, tables))
+def test_what_is_said_of_a_spec_otherwise(tables: str) -> None:
+    difference = difflib.ndiff(explained(), explained(tables))
     golden.same("specs.txt", [line for line in difference if line.startswith(("+", "-"))])
 
 

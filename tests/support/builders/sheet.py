@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -39,6 +40,12 @@ def load(tmp_path: Path, text: str) -> Spec:
     return spec.load(path)
 
 
+def loaded(text: str) -> Spec:
+    """The same of a file that is gone afterwards."""
+    with TemporaryDirectory() as folder:
+        return load(Path(folder), text)
+
+
 def bound(of: Spec, claim: str, geometry: Geometry | str, workload: Workload) -> float | None:
     """The bound of its limit there, if it has one."""
     array = Geometry.parse(geometry) if isinstance(geometry, str) else geometry
@@ -46,10 +53,10 @@ def bound(of: Spec, claim: str, geometry: Geometry | str, workload: Workload) ->
     return limit.bound if limit else None
 
 
-def errors(tmp_path: Path, text: str) -> list[str]:
+def errors(text: str) -> list[str]:
     """What is wrong with it, one line each, without the file's name."""
     with pytest.raises(DocumentError) as caught:
-        load(tmp_path, text)
+        loaded(text)
     lines = str(caught.value).splitlines()
     assert all(line.startswith("acme.toml: ") for line in lines)
     return [line.removeprefix("acme.toml: ") for line in lines]
