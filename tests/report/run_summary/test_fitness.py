@@ -42,6 +42,7 @@ MIXTURES: tuple[tuple[Counts, dict[str, Any]], ...] = (
     (Counts(5, inconclusive=1), {}),
     (Counts(), {}),
     (Counts(observed=7), {}),
+    (Counts(), {"exit_status": 5}),
     (Counts(5, errors=2), {"exit_status": 1}),
     (Counts(5, unreadable=2), {}),
     (Counts(5), {"ended": None}),
