@@ -120,9 +120,7 @@ def test_each_point_of_dirth_has_a_line_over_all_rounds(monkeypatch: pytest.Monk
     # Of five rounds, of which a second each is simulated here.
     found = required(grid.points)
     assert [name for name, _ in points] == [f"{name}, {point}" for name, point in found.items()]
-    assert set(name for name, _ in points) <= {
-        "".join(each.itertext()) for each in charted.parsed(chart.svg).iter("text")
-    }
+    assert {name for name, _ in points} <= charted.words(chart)
     counts = [int(count.replace(",", "")) for _, count in points]
     assert counts == pytest.approx([5 * point.iops for point in found.values()], rel=1e-3)
 
