@@ -1,17 +1,15 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from support.builders.sheet import PRODUCT, load
+from support.builders.sheet import PRODUCT, loaded
 
 from pytest_ssdqual.qual.lots import sampling_plan
 from pytest_ssdqual.qual.lots.sampling_plan import Plan
 from pytest_ssdqual.qual.spec import spec
 
 
-def plan(tmp_path: Path, **given: object) -> Plan:
-    found = load(tmp_path, PRODUCT + table(**given)).lot
+def plan(**given: object) -> Plan:
+    found = loaded(PRODUCT + table(**given)).lot
     assert found is not None
     return found
 
@@ -21,8 +19,8 @@ def table(**given: object) -> str:
     return "[lot]\n" + "".join(f"{key} = {value}\n" for key, value in values.items())
 
 
-def test_a_spec_without_a_lot_has_no_plan(tmp_path: Path) -> None:
-    assert load(tmp_path, PRODUCT).lot is None
+def test_a_spec_without_a_lot_has_no_plan() -> None:
+    assert loaded(PRODUCT).lot is None
     assert spec.default().lot is None
 
 
@@ -45,13 +43,13 @@ def test_a_spec_without_a_lot_has_no_plan(tmp_path: Path) -> None:
         ),
     ],
 )  # fmt: skip
-def test_plans(tmp_path: Path, given: dict[str, object], expected: str) -> None:
-    found = plan(tmp_path, **given)
+def test_plans(given: dict[str, object], expected: str) -> None:
+    found = plan(**given)
     assert str(found) == expected
     assert found.lot == given.get("size")
 
 
-def test_by_variables_is_the_same_plan_with_fewer_drives(tmp_path: Path) -> None:
-    attributes = plan(tmp_path, size=500, aql="1.0 %")
+def test_by_variables_is_the_same_plan_with_fewer_drives() -> None:
+    attributes = plan(size=500, aql="1.0 %")
     assert isinstance(attributes, sampling_plan.ByAttributes)
-    assert plan(tmp_path, size=500, aql="1.0 %", by="variables") == sampling_plan.as_variables(attributes)
+    assert plan(size=500, aql="1.0 %", by="variables") == sampling_plan.as_variables(attributes)

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.builders.sheet import PRODUCT, figure, load
+from support.builders.sheet import PRODUCT, figure, loaded
 
 from pytest_ssdqual.qual.spec import datasheet
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit, Scope
@@ -53,13 +53,13 @@ def test_a_limit_is_a_sentence() -> None:
     assert str(limit) == "at most 1.4 ms"
 
 
-def missing(tmp_path: Path, *figures: str) -> set[str]:
-    return {kind.name for kind in datasheet.missing_kinds(load(tmp_path, PRODUCT + "".join(figures)).figures)}
+def missing(*figures: str) -> set[str]:
+    return {kind.name for kind in datasheet.missing_kinds(loaded(PRODUCT + "".join(figures)).figures)}
 
 
-def test_an_empty_sheet_lacks_every_kind(tmp_path: Path) -> None:
+def test_an_empty_sheet_lacks_every_kind() -> None:
     names = [kind.name for kind in USUAL_FIGURES]
-    assert missing(tmp_path) == set(names)
+    assert missing() == set(names)
     assert len(set(names)) == len(names)
 
 
@@ -75,9 +75,9 @@ def test_an_empty_sheet_lacks_every_kind(tmp_path: Path) -> None:
         (figure(rw="randwrite", bs="4k", queue_depths=[1], p50_latency="20 us"), "randwrite_latency"),
     ],
 )
-def test_a_figure_covers_exactly_its_kind(tmp_path: Path, given: str, kind: str) -> None:
-    assert {each.name for each in USUAL_FIGURES} - missing(tmp_path, given) == {kind}
+def test_a_figure_covers_exactly_its_kind(given: str, kind: str) -> None:
+    assert {each.name for each in USUAL_FIGURES} - missing(given) == {kind}
 
 
-def test_a_figure_of_an_array_covers_no_kind(tmp_path: Path) -> None:
-    assert len(missing(tmp_path, figure(workload="randread_4k_qd8", array="raid5x4", iops=1000))) == len(USUAL_FIGURES)
+def test_a_figure_of_an_array_covers_no_kind() -> None:
+    assert len(missing(figure(workload="randread_4k_qd8", array="raid5x4", iops=1000))) == len(USUAL_FIGURES)

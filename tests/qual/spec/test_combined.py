@@ -1,10 +1,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from support.builders.sheet import PRODUCT, figure, load, promise
+from support.builders.sheet import PRODUCT, figure, loaded, promise
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim
@@ -17,19 +16,19 @@ READS = Workload("randread", "4k", 8)
 RATE = figure(rw="randread", bs="4k", queue_depths=[8], iops=1_000)
 
 
-def sheets(tmp_path: Path, fast: str, slow: str) -> Spec:
-    one, other = (load(tmp_path, PRODUCT + text) for text in (fast, slow))
+def sheets(fast: str, slow: str) -> Spec:
+    one, other = (loaded(PRODUCT + text) for text in (fast, slow))
     return combine({"S1": replace(one, key="fast"), "S2": replace(other, key="slow")})
 
 
-def test_drives_with_the_same_sheet_have_it(tmp_path: Path) -> None:
-    acme = load(tmp_path, PRODUCT + RATE)
+def test_drives_with_the_same_sheet_have_it() -> None:
+    acme = loaded(PRODUCT + RATE)
     assert combine({"S1": acme, "S2": acme}) is acme
     assert acme.assignment == ""
 
 
-def test_each_drive_has_the_limit_of_its_own_sheet(tmp_path: Path) -> None:
-    both = sheets(tmp_path, RATE, RATE.replace("1000", "400"))
+def test_each_drive_has_the_limit_of_its_own_sheet() -> None:
+    both = sheets(RATE, RATE.replace("1000", "400"))
     limit = both.limit(Claim.STEADY_IOPS, TWO, READS)
     assert limit is not None
     own = {drive: each.bound for drive in ("S1", "S2", "") if (each := limit.of(drive))}
@@ -37,16 +36,14 @@ def test_each_drive_has_the_limit_of_its_own_sheet(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("fast", "slow", "unit"), [("16k", "8k", 8192), ("16k", "", None), ("64k", "64k", 65536)])
-def test_drives_of_two_sheets_map_as_much_as_the_lesser_says(
-    tmp_path: Path, fast: str, slow: str, unit: int | None
-) -> None:
+def test_drives_of_two_sheets_map_as_much_as_the_lesser_says(fast: str, slow: str, unit: int | None) -> None:
     lines = (f'indirection_unit = "{each}"\n' if each else "" for each in (fast, slow))
-    assert sheets(tmp_path, *lines).unit_bytes == unit
+    assert sheets(*lines).unit_bytes == unit
 
 
 @pytest.mark.parametrize(("preferred", "unit"), [(None, 16384), (16384, 16384), (8192, 8192), (262144, 16384)])
-def test_drives_map_no_more_than_they_prefer_to_be_written(tmp_path: Path, preferred: int | None, unit: int) -> None:
-    sheet = load(tmp_path, PRODUCT + 'indirection_unit = "16k"\n')
+def test_drives_map_no_more_than_they_prefer_to_be_written(preferred: int | None, unit: int) -> None:
+    sheet = loaded(PRODUCT + 'indirection_unit = "16k"\n')
     assert replace(sheet, preferred_write_bytes=preferred).unit_bytes == unit
 
 
@@ -58,17 +55,17 @@ def test_drives_map_no_more_than_they_prefer_to_be_written(tmp_path: Path, prefe
     ],
 )
 def test_an_array_has_the_limit_of_its_slowest_drive(
-    tmp_path: Path, claim: str, fast: dict[str, str], slow: dict[str, str], bound: float
+    claim: str, fast: dict[str, str], slow: dict[str, str], bound: float
 ) -> None:
-    both = sheets(tmp_path, promise(claim=claim, **fast), promise(claim=claim, **slow))
+    both = sheets(promise(claim=claim, **fast), promise(claim=claim, **slow))
     limit = both.limit(Claim(claim), ARRAY, READS)
     assert limit is not None
     assert (limit.bound, limit.of("S1")) == (bound, limit)
 
 
-def test_drives_of_other_arrays_do_not_lower_a_limit(tmp_path: Path) -> None:
+def test_drives_of_other_arrays_do_not_lower_a_limit() -> None:
     fast, slow = (
-        replace(load(tmp_path, PRODUCT + rate + promise(claim="steady_iops", at_least=least)), key=key)
+        replace(loaded(PRODUCT + rate + promise(claim="steady_iops", at_least=least)), key=key)
         for rate, least, key in ((RATE, "900 IOPS", "fast"), (RATE.replace("1000", "400"), "400 IOPS", "slow"))
     )
     three = combine({"S1": fast, "S2": fast, "S3": slow})
@@ -79,9 +76,9 @@ def test_drives_of_other_arrays_do_not_lower_a_limit(tmp_path: Path) -> None:
     assert three.expected_iops(wider, READS) == pytest.approx(1_200)
 
 
-def test_neither_drive_nor_array_without_a_limit_is_judged(tmp_path: Path) -> None:
+def test_neither_drive_nor_array_without_a_limit_is_judged() -> None:
     silent = promise(claim="steady_iops", level="raid1", at_least="1 IOPS")
-    both = sheets(tmp_path, RATE, silent)
+    both = sheets(RATE, silent)
     limit = both.limit(Claim.STEADY_IOPS, TWO, READS)
     assert limit is not None
     assert limit.of("S1") is not None
@@ -90,24 +87,24 @@ def test_neither_drive_nor_array_without_a_limit_is_judged(tmp_path: Path) -> No
     assert both.why_no_limit(Claim.STEADY_IOPS, ARRAY, READS).startswith("ACME 9 promises")
 
 
-def test_no_promise_of_how_alike_different_models_are(tmp_path: Path) -> None:
-    both = sheets(tmp_path, RATE, RATE.replace("1000", "400"))
+def test_no_promise_of_how_alike_different_models_are() -> None:
+    both = sheets(RATE, RATE.replace("1000", "400"))
     assert both.limit(Claim.MEMBER_SPREAD, TWO, READS) is None
     assert "different sheets" in both.why_no_limit(Claim.MEMBER_SPREAD, TWO, READS)
 
 
-def test_a_figure_is_that_of_a_drive(tmp_path: Path) -> None:
-    both = sheets(tmp_path, RATE, RATE.replace("1000", "400"))
+def test_a_figure_is_that_of_a_drive() -> None:
+    both = sheets(RATE, RATE.replace("1000", "400"))
     assert both.published(Claim.STEADY_IOPS, TWO, READS) is None
     found = both.of("S2").published(Claim.STEADY_IOPS, TWO, READS)
     assert found is not None
     assert found.value == 400
 
 
-def test_heat_is_promised_only_if_every_sheet_promises_it(tmp_path: Path) -> None:
+def test_heat_is_promised_only_if_every_sheet_promises_it() -> None:
     heat = promise(claim="sustained_temperature", at_most="70 °C")
-    assert sheets(tmp_path, heat, heat).promises_heat(TWO, READS)
-    assert not sheets(tmp_path, heat, RATE).promises_heat(TWO, READS)
+    assert sheets(heat, heat).promises_heat(TWO, READS)
+    assert not sheets(heat, RATE).promises_heat(TWO, READS)
 
 
 def of_another(percent: int, **more: object) -> str:
@@ -136,25 +133,25 @@ LATENCY = promise(claim="p99_latency", at_most="1 ms")
         (promise(claim="steady_iops", workload="*_qd8", at_least="1 IOPS") + of_another(80), of_another(80)),
     ],
 )
-def test_promises_in_per_cent_of_a_measurement_must_be_the_same(tmp_path: Path, fast: str, slow: str) -> None:
+def test_promises_in_per_cent_of_a_measurement_must_be_the_same(fast: str, slow: str) -> None:
     with pytest.raises(ValueError, match="promises of steady_iops"):
-        sheets(tmp_path, fast, slow)
+        sheets(fast, slow)
 
 
 @pytest.mark.parametrize("other", ["", NUMBER.replace("300", "900"), RATE])
-def test_equal_promises_in_per_cent_are_those_of_all_drives(tmp_path: Path, other: str) -> None:
-    both = sheets(tmp_path, of_another(80, workload="randread*") + NUMBER, of_another(80, workload="randread*") + other)
+def test_equal_promises_in_per_cent_are_those_of_all_drives(other: str) -> None:
+    both = sheets(of_another(80, workload="randread*") + NUMBER, of_another(80, workload="randread*") + other)
     relation = both.relation(Claim.STEADY_IOPS, TWO, READS)
     assert relation is not None
     assert relation.percent == 80
-    again = sheets(tmp_path, of_baseline(95) + NUMBER, of_baseline(95) + other).relation(Claim.STEADY_IOPS, TWO, READS)
+    again = sheets(of_baseline(95) + NUMBER, of_baseline(95) + other).relation(Claim.STEADY_IOPS, TWO, READS)
     assert again is not None
     assert again.percent == 95
 
 
-def test_limits_and_baselines_of_drives_are_not_mixed(tmp_path: Path) -> None:
+def test_limits_and_baselines_of_drives_are_not_mixed() -> None:
     text = promise(claim="steady_iops", min_percent_of_spec=90) + of_baseline(95)
-    both = sheets(tmp_path, RATE + text, text)
+    both = sheets(RATE + text, text)
     assert both.limit(Claim.STEADY_IOPS, TWO, READS) is None
     assert both.relation(Claim.STEADY_IOPS, TWO, READS) is None
     assert both.why_no_limit(Claim.STEADY_IOPS, TWO, READS).endswith("of a baseline")

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builders.sheet import PRODUCT, errors, figure, load, promise
+from support.builders.sheet import PRODUCT, errors, figure, loaded, promise
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Published
@@ -36,18 +35,16 @@ def latencies(**given: str) -> str:
         ({"p99_latency": "1 ms"}, {"max_latency": "0.9 ms"}),
     ],
 )
-def test_latencies_that_contradict_each_other_are_refused(
-    tmp_path: Path, first: dict[str, str], second: dict[str, str]
-) -> None:
+def test_latencies_that_contradict_each_other_are_refused(first: dict[str, str], second: dict[str, str]) -> None:
     for index, text in enumerate((latencies(**first, **second), latencies(**first) + latencies(**second))):
-        (error,) = errors(tmp_path, PRODUCT + text)
+        (error,) = errors(PRODUCT + text)
         assert error.startswith(f"figure[{index}]")
     elsewhere = figure(rw="randread", bs="4k", queue_depths=[2], **second)
-    assert load(tmp_path, PRODUCT + latencies(**first) + elsewhere)
+    assert loaded(PRODUCT + latencies(**first) + elsewhere)
 
 
-def test_a_mean_may_be_above_low_percentiles(tmp_path: Path) -> None:
-    assert load(tmp_path, PRODUCT + latencies(p50_latency="1 ms", p90_latency="2 ms", mean_latency="3 ms"))
+def test_a_mean_may_be_above_low_percentiles() -> None:
+    assert loaded(PRODUCT + latencies(p50_latency="1 ms", p90_latency="2 ms", mean_latency="3 ms"))
 
 
 @pytest.mark.parametrize(
@@ -64,15 +61,15 @@ def test_a_mean_may_be_above_low_percentiles(tmp_path: Path) -> None:
     ],
 )
 def test_figures_below_the_floor_of_the_class_are_doubtful(
-    tmp_path: Path, drive_class: str, bs: str, depth: int, iops: int, *, is_doubtful: bool
+    drive_class: str, bs: str, depth: int, iops: int, *, is_doubtful: bool
 ) -> None:
     product = PRODUCT + (f'class = "{drive_class}"\n' if drive_class else "")
-    acme = load(tmp_path, product + figure(rw="randread", bs=bs, queue_depths=[depth], iops=iops))
+    acme = loaded(product + figure(rw="randread", bs=bs, queue_depths=[depth], iops=iops))
     assert bool(list(acme.doubts())) == is_doubtful
 
 
-def test_figure_of_one_drive_holds_for_its_sizes_and_depths(tmp_path: Path) -> None:
-    acme = load(tmp_path, PRODUCT + READ)
+def test_figure_of_one_drive_holds_for_its_sizes_and_depths() -> None:
+    acme = loaded(PRODUCT + READ)
     found = acme.published(Claim.STEADY_IOPS, ONE, READ_8)
     assert found == Published(1_000, Unit.IOPS, "sheet", approximate=False)
     assert value(acme, "mean_latency", "drivex1", Workload("randread", "8k", 32)) == 8_000_000
@@ -86,26 +83,26 @@ def test_figure_of_one_drive_holds_for_its_sizes_and_depths(tmp_path: Path) -> N
     assert acme.published(Claim.MAX_LATENCY, ONE, READ_8) is None
 
 
-def test_drives_side_by_side_have_the_figures_of_one_drive(tmp_path: Path) -> None:
-    acme = load(tmp_path, PRODUCT + READ)
+def test_drives_side_by_side_have_the_figures_of_one_drive() -> None:
+    acme = loaded(PRODUCT + READ)
     assert acme.published(Claim.STEADY_IOPS, FOUR_ALONE, READ_8) == acme.published(Claim.STEADY_IOPS, ONE, READ_8)
     assert acme.published(Claim.STEADY_IOPS, Geometry.parse("raid0x4"), READ_8) is None
 
 
 @pytest.mark.parametrize("text", ["randread_4k_t1xqd8", "randread_4k_t4xqd2", "randread_4k_s2_qd4"])
-def test_a_drive_only_knows_how_many_ios_are_waiting(tmp_path: Path, text: str) -> None:
-    acme = load(tmp_path, PRODUCT + READ)
+def test_a_drive_only_knows_how_many_ios_are_waiting(text: str) -> None:
+    acme = loaded(PRODUCT + READ)
     assert value(acme, "steady_iops", "drivex3", Workload.parse(text)) == 1_000
 
 
 @pytest.mark.parametrize("text", ["randread_4k_t4xqd4", "randread_4k_off512_qd8", "randread_4k_rnd75_qd8"])
-def test_what_is_asked_of_a_drive_must_be_what_is_published(tmp_path: Path, text: str) -> None:
-    assert value(load(tmp_path, PRODUCT + READ), "steady_iops", "drivex1", Workload.parse(text)) is None
+def test_what_is_asked_of_a_drive_must_be_what_is_published(text: str) -> None:
+    assert value(loaded(PRODUCT + READ), "steady_iops", "drivex1", Workload.parse(text)) is None
 
 
-def test_independent_streams_are_never_one_of_them(tmp_path: Path) -> None:
+def test_independent_streams_are_never_one_of_them() -> None:
     streams = figure(workload="randread+randwrite_4k_qd8", read_iops=100, write_iops=200)
-    acme = load(tmp_path, PRODUCT + READ + streams)
+    acme = loaded(PRODUCT + READ + streams)
     both = Workload("randread+randwrite", "4k", 8)
     assert value(acme, "read_iops", "drivex1", both) == 100
     assert value(acme, "write_iops", "drivex1", both) == 200
@@ -114,9 +111,9 @@ def test_independent_streams_are_never_one_of_them(tmp_path: Path) -> None:
     assert value(acme, "read_iops", "drivex1", both.at(4)) is None
 
 
-def test_a_figure_of_an_array_is_for_that_array_and_workload(tmp_path: Path) -> None:
+def test_a_figure_of_an_array_is_for_that_array_and_workload() -> None:
     text = figure(array=["raid10x4", "raid10x8"], workload="randrw70_4k_qd8", iops=5_000, approximate=True)
-    acme = load(tmp_path, PRODUCT + text)
+    acme = loaded(PRODUCT + text)
     mixed = Workload("randrw", "4k", 8, read_percent=70)
     for array in ("raid10x4", "raid10x8"):
         found = acme.published(Claim.STEADY_IOPS, Geometry.parse(array), mixed)
@@ -128,24 +125,24 @@ def test_a_figure_of_an_array_is_for_that_array_and_workload(tmp_path: Path) -> 
     assert value(acme, "steady_iops", "raid10x4", mixed.at(4)) is None
 
 
-def test_of_an_array_the_number_of_jobs_counts(tmp_path: Path) -> None:
-    acme = load(tmp_path, PRODUCT + figure(array="raid0x4", workload="randread_4k_t1xqd32", iops=9_000))
+def test_of_an_array_the_number_of_jobs_counts() -> None:
+    acme = loaded(PRODUCT + figure(array="raid0x4", workload="randread_4k_t1xqd32", iops=9_000))
     assert value(acme, "steady_iops", "raid0x4", Workload("randread", "4k", 32, threads=1)) == 9_000
     assert value(acme, "steady_iops", "raid0x4", READ_8) is None  # 32 outstanding, too, but of four jobs
-    acme = load(tmp_path, PRODUCT + figure(array="raid0x4", workload="randread_4k_qd8", iops=9_000))
+    acme = loaded(PRODUCT + figure(array="raid0x4", workload="randread_4k_qd8", iops=9_000))
     assert value(acme, "steady_iops", "raid0x4", Workload("randread", "4k", 8, threads=1)) is None
 
 
-def test_nothing_is_published_of_arrays_with_members_missing(tmp_path: Path) -> None:
-    acme = load(tmp_path, PRODUCT + figure(array="raid5x4", workload="randread_4k_qd8", iops=5_000))
+def test_nothing_is_published_of_arrays_with_members_missing() -> None:
+    acme = loaded(PRODUCT + figure(array="raid5x4", workload="randread_4k_qd8", iops=5_000))
     assert value(acme, "steady_iops", "raid5x4", READ_8) == 5_000
     assert value(acme, "steady_iops", "raid5x4-1failed", READ_8) is None
     assert value(acme, "steady_iops", "raid5x4-1rebuilding", READ_8) is None
 
 
-def test_profiles_are_found_by_their_name(tmp_path: Path) -> None:
+def test_profiles_are_found_by_their_name() -> None:
     text = figure(array="raid0x4", workload=["fileserver_qd8", "fileserver_t2xqd32"], iops=50_000)
-    acme = load(tmp_path, PRODUCT + text)
+    acme = loaded(PRODUCT + text)
     profile = Workload("randrw", "4k/60:64k/40", 8, read_percent=80, name="fileserver")
     assert value(acme, "steady_iops", "raid0x4", profile) == 50_000
     assert value(acme, "steady_iops", "raid0x4", Workload("randread", "4k", 32, threads=2, name="fileserver")) == 50_000
@@ -161,14 +158,14 @@ def test_profiles_are_found_by_their_name(tmp_path: Path) -> None:
         {"compressible_percent": 50, "dedupe_percent": 50, "streams_per_drive": 2},
     ],
 )
-def test_a_profile_is_found_by_its_name_whatever_else_its_id_has(tmp_path: Path, more: dict[str, Any]) -> None:
+def test_a_profile_is_found_by_its_name_whatever_else_its_id_has(more: dict[str, Any]) -> None:
     profile = Workload("randrw", "4k/60:64k/40", 8, read_percent=80, name="fileserver", **more)
-    acme = load(tmp_path, PRODUCT + figure(array="raid0x4", workload=str(profile), iops=50_000))
+    acme = loaded(PRODUCT + figure(array="raid0x4", workload=str(profile), iops=50_000))
     assert value(acme, "steady_iops", "raid0x4", profile) == 50_000
 
 
-def test_an_id_has_one_spelling(tmp_path: Path) -> None:
-    acme = load(tmp_path, PRODUCT + figure(workload="randread_4096_qd8", iops=7))
+def test_an_id_has_one_spelling() -> None:
+    acme = loaded(PRODUCT + figure(workload="randread_4096_qd8", iops=7))
     assert value(acme, "steady_iops", "drivex1", READ_8) == 7
 
 
@@ -193,9 +190,9 @@ def test_every_claim_about_one_measurement_can_be_published() -> None:
         ("fresh_to_steady", '"150 x"', 150),
     ],
 )
-def test_quantities_are_in_the_unit_of_their_claim(tmp_path: Path, key: str, text: str, found: float) -> None:
+def test_quantities_are_in_the_unit_of_their_claim(key: str, text: str, found: float) -> None:
     head = figure(workload="randwrite_4k_qd8").rstrip()
-    acme = load(tmp_path, f"{PRODUCT}{head}\n{key} = {text}\n")
+    acme = loaded(f"{PRODUCT}{head}\n{key} = {text}\n")
     claim = "steady_iops" if key == "iops" else key.strip('"')
     assert value(acme, claim, "drivex1", Workload("randwrite", "4k", 8)) == found
 
@@ -203,8 +200,8 @@ def test_quantities_are_in_the_unit_of_their_claim(tmp_path: Path, key: str, tex
 UNPUBLISHED = figure(rw="randread", bs="4k", conditions="unpublished", iops=1_000_000)
 
 
-def test_figure_without_conditions_is_judged_at_the_default_ones(tmp_path: Path) -> None:
-    acme = load(tmp_path, PRODUCT + UNPUBLISHED)
+def test_figure_without_conditions_is_judged_at_the_default_ones() -> None:
+    acme = loaded(PRODUCT + UNPUBLISHED)
     default = Workload.parse(f"randread_4k_{DEFAULT_CONDITIONS['randread']}")
     found = acme.published(Claim.STEADY_IOPS, FOUR_ALONE, default)
     assert found is not None
@@ -217,17 +214,17 @@ def test_figure_without_conditions_is_judged_at_the_default_ones(tmp_path: Path)
 
 
 @pytest.mark.parametrize("text", ["randread_4k_qd1", "randread_4k_qd32", "randread_4k_qd512", "randread_4k_t8xqd32"])
-def test_figure_without_conditions_holds_nowhere_else(tmp_path: Path, text: str) -> None:
-    acme = load(tmp_path, PRODUCT + UNPUBLISHED)
+def test_figure_without_conditions_holds_nowhere_else(text: str) -> None:
+    acme = loaded(PRODUCT + UNPUBLISHED)
     assert acme.published(Claim.STEADY_IOPS, ONE, Workload.parse(text)) is None
     assert acme.expected_iops(Geometry.parse("raid0x4"), Workload.parse(text)) is None
 
 
 @pytest.mark.parametrize("text", ["randread_4k_qd32", "randread_4k_t4xqd32", "randrw70_4k_qd32"])
-def test_no_array_follows_from_a_sata_figure_without_conditions(tmp_path: Path, text: str) -> None:
+def test_no_array_follows_from_a_sata_figure_without_conditions(text: str) -> None:
     """The program's conditions of a SATA drive are a plain depth, which the law of an array would find."""
     writes = figure(rw="randwrite", bs="4k", conditions="unpublished", iops=30_000)
-    acme = load(tmp_path, PRODUCT + 'class = "sata"\n' + UNPUBLISHED + writes)
+    acme = loaded(PRODUCT + 'class = "sata"\n' + UNPUBLISHED + writes)
     assert value(acme, "steady_iops", "drivex1", READ_8.at(32)) == 1_000_000
     array = Geometry.parse("raid0x4")
     assert acme.expected_iops(array, Workload.parse(text)) is None
@@ -236,9 +233,9 @@ def test_no_array_follows_from_a_sata_figure_without_conditions(tmp_path: Path, 
     assert acme.limit(Claim.STEADY_IOPS, ONE, Workload.parse("randrw70_4k_qd32")) is None
 
 
-def test_limit_from_an_approximate_figure_is_approximate(tmp_path: Path) -> None:
+def test_limit_from_an_approximate_figure_is_approximate() -> None:
     about = figure(rw="randwrite", bs="4k", queue_depths=[8], iops=500, approximate=True)
-    acme = load(tmp_path, PRODUCT + figure(rw="randread", bs="4k", queue_depths=[8], iops=1_000) + about)
+    acme = loaded(PRODUCT + figure(rw="randread", bs="4k", queue_depths=[8], iops=1_000) + about)
     reads, writes = (acme.limit(Claim.STEADY_IOPS, Geometry.parse("raid0x4"), Workload(rw, "4k", 8)) for rw in _RANDOM)
     assert reads is not None
     assert writes is not None
@@ -246,19 +243,19 @@ def test_limit_from_an_approximate_figure_is_approximate(tmp_path: Path) -> None
     assert "about 2,000 IOPS" in writes.source
 
 
-def test_latency_without_conditions_is_of_one_io_at_a_time(tmp_path: Path) -> None:
-    acme = load(tmp_path, PRODUCT + figure(rw="randread", bs="4k", conditions="unpublished", p50_latency="80 us"))
+def test_latency_without_conditions_is_of_one_io_at_a_time() -> None:
+    acme = loaded(PRODUCT + figure(rw="randread", bs="4k", conditions="unpublished", p50_latency="80 us"))
     assert value(acme, "p50_latency", "drivex1", READ_8.at(1)) == 80_000
     assert value(acme, "p50_latency", "drivex1", READ_8) is None
 
 
-def test_a_bound_has_no_tolerance(tmp_path: Path) -> None:
+def test_a_bound_has_no_tolerance() -> None:
     promised = promise(claim="steady_iops", min_percent_of_spec=90)
     published = {"rw": "randread", "bs": "4k", "queue_depths": [8], "iops": 1000}
     place = Claim.STEADY_IOPS, Geometry.parse("drivex1"), Workload("randread", "4k", 8)
     bounds = []
     for more in ({}, {"bound": True}):
-        limit = load(tmp_path, PRODUCT + figure(**published, **more) + promised).limit(*place)
+        limit = loaded(PRODUCT + figure(**published, **more) + promised).limit(*place)
         assert limit
         bounds.append(limit.bound)
     assert bounds == [900, 1000]

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from support.builders.sheet import PRODUCT, load, promise
+from support.builders.sheet import PRODUCT, loaded, promise
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec
@@ -97,10 +96,10 @@ def test_the_limit_names_the_class_that_it_is_for() -> None:
     assert "NVMe Gen4" in limit.source
 
 
-def test_a_promise_of_a_class_is_for_that_class_only(tmp_path: Path) -> None:
+def test_a_promise_of_a_class_is_for_that_class_only() -> None:
     text = promise(claim="p99_latency", **{"class": "sata", "at_most": "3 ms"})
     text += promise(claim="p99_latency", **{"class": ["nvme", "nvme_gen4"], "at_most": "1 ms"})
-    acme = load(tmp_path, PRODUCT + text)
+    acme = loaded(PRODUCT + text)
     found = {each: replace(acme, drive_class=each).limit(Claim.P99_LATENCY, ONE, READS) for each in (None, *DriveClass)}
     assert {each: limit.bound for each, limit in found.items() if limit} == {
         DriveClass.SATA: 3_000_000, DriveClass.NVME: 1_000_000, DriveClass.NVME_GEN4: 1_000_000,

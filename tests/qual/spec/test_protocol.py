@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -35,20 +36,21 @@ attempts = 1
 """
 
 
-def load(tmp_path: Path, text: str) -> protocol.Protocol:
-    path = tmp_path / "ours.toml"
-    path.write_text(text, encoding="utf-8")
-    return protocol.load(path)
+def load(text: str) -> protocol.Protocol:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "ours.toml")
+        path.write_text(text, encoding="utf-8")
+        return protocol.load(path)
 
 
-def require_refused(tmp_path: Path, text: str, sentence: str) -> None:
+def require_refused(text: str, sentence: str) -> None:
     with pytest.raises(DocumentError) as caught:
-        load(tmp_path, text)
+        load(text)
     assert any(sentence in error for error in caught.value.errors), caught.value.errors
 
 
-def test_a_file_becomes_seconds(tmp_path: Path) -> None:
-    ours = load(tmp_path, GOOD)
+def test_a_file_becomes_seconds() -> None:
+    ours = load(GOOD)
     assert ours == protocol.Protocol(
         "ours",
         acceptance=True,
@@ -60,27 +62,27 @@ def test_a_file_becomes_seconds(tmp_path: Path) -> None:
     assert ours.round_s == 60
 
 
-def test_array_and_rule_may_be_set(tmp_path: Path) -> None:
+def test_array_and_rule_may_be_set() -> None:
     more = (
         '[steady]\nwindow = 10\nrange_percent = 10\n[array]\nchunk = "256KiB"\nbitmap = "internal"\ngroup_threads = 4\n'
     )
-    ours = load(tmp_path, 'purge = "discard"\n' + GOOD + more)
+    ours = load('purge = "discard"\n' + GOOD + more)
     assert ours.purge == "discard"
     assert ours.steady == SteadyRule(10, 10, 10)
     assert ours.array == ArraySettings("256k", "internal", 4096, 4)
 
 
-def test_write_caches_stay_unless_a_protocol_demands_a_state(tmp_path: Path) -> None:
-    assert load(tmp_path, GOOD).write_cache == "as found"
-    assert load(tmp_path, 'write_cache = "off"\n' + GOOD).write_cache == "off"
+def test_write_caches_stay_unless_a_protocol_demands_a_state() -> None:
+    assert load(GOOD).write_cache == "as found"
+    assert load('write_cache = "off"\n' + GOOD).write_cache == "off"
     with pytest.raises(DocumentError, match="write_cache: "):
-        load(tmp_path, "write_cache = false\n" + GOOD)
+        load("write_cache = false\n" + GOOD)
     demanded = {name: protocol.load(name).write_cache for name in protocol.shipped()}
     assert {name for name, state in demanded.items() if state != "as found"} == {"stec", "snia"}
     assert {demanded["stec"], demanded["snia"]} == {"off"}, "the papers' states"
 
 
-def test_all_errors_at_once_each_with_its_place(tmp_path: Path) -> None:
+def test_all_errors_at_once_each_with_its_place() -> None:
     bad = """
         acceptance = "yes"
         purge = "hammer"
@@ -101,7 +103,7 @@ def test_all_errors_at_once_each_with_its_place(tmp_path: Path) -> None:
         spin = true
     """
     with pytest.raises(DocumentError) as caught:
-        load(tmp_path, bad)
+        load(bad)
     lines = str(caught.value).splitlines()
     by_place = dict(line.removeprefix("ours.toml: ").split(": ", 1) for line in lines)
     assert set(by_place) == {
@@ -123,9 +125,9 @@ def test_all_errors_at_once_each_with_its_place(tmp_path: Path) -> None:
     assert "limit (60 s)" in by_place["precondition"]
 
 
-def test_rounds_shorter_than_fios_reports_are_refused(tmp_path: Path) -> None:
+def test_rounds_shorter_than_fios_reports_are_refused() -> None:
     with pytest.raises(DocumentError, match=r"measure\.window \(4 s\)"):
-        load(tmp_path, GOOD.replace('"5 min"', '"4 s"'))
+        load(GOOD.replace('"5 min"', '"4 s"'))
 
 
 def test_what_is_shipped() -> None:
@@ -168,50 +170,50 @@ def test_snia_counts_minutes_and_stec_writes_past_raw_capacity() -> None:
         ('[array]\nexec_prerun = "rm"', "array.exec_prerun: unknown key"),
     ],
 )
-def test_nonsense_in_the_newer_tables_is_named_with_its_place(tmp_path: Path, table: str, sentence: str) -> None:
-    require_refused(tmp_path, GOOD + table, sentence)
+def test_nonsense_in_the_newer_tables_is_named_with_its_place(table: str, sentence: str) -> None:
+    require_refused(GOOD + table, sentence)
 
 
 VISITS = GOOD.split("[measure]")[0] + 'of = "drives"\n[measure]\nramp = "5 s"\n[visits]\n'
 
 
-def test_a_verdict_is_as_sure_as_asked_for(tmp_path: Path) -> None:
-    assert load(tmp_path, GOOD).verdict == VerdictRule(0.95, 1.0, "none")
+def test_a_verdict_is_as_sure_as_asked_for() -> None:
+    assert load(GOOD).verdict == VerdictRule(0.95, 1.0, "none")
     table = '[verdict]\nconfidence = "99 %"\nindifference = "2.5 %"\nfamily = "bonferroni"\n'
-    ours = load(tmp_path, GOOD + table)
+    ours = load(GOOD + table)
     assert ours.verdict == VerdictRule(0.99, 2.5, "bonferroni")
     assert ours.visits is None
 
 
-def test_a_protocol_has_visits_instead_of_a_window(tmp_path: Path) -> None:
-    assert load(tmp_path, VISITS).visits == VisitRule()
-    ours = load(tmp_path, VISITS + 'cells = [3]\ncell = "20 s"\nramp = "2 s"\nrefresh = "0 s"\nrefresh_percent = 5\n')
+def test_a_protocol_has_visits_instead_of_a_window() -> None:
+    assert load(VISITS).visits == VisitRule()
+    ours = load(VISITS + 'cells = [3]\ncell = "20 s"\nramp = "2 s"\nrefresh = "0 s"\nrefresh_percent = 5\n')
     assert ours.visits == VisitRule((3,), 20, 2, 0, 5)
     assert (ours.measure.ramp_s, ours.measure.window_s, ours.measure.repeats) == (5, 20, 1)
     assert (VisitRule().before_first_look, VisitRule((3,)).before_first_look) == (2, 1)
 
 
-def test_tails_may_have_a_window_of_their_own(tmp_path: Path) -> None:
-    plain = load(tmp_path, GOOD)
+def test_tails_may_have_a_window_of_their_own() -> None:
+    plain = load(GOOD)
     assert (plain.window_of(tail=False), plain.window_of(tail=True)) == (300, 300)
-    ours = load(tmp_path, GOOD.replace('window = "5 min"', 'window = "5 min"\ntail_window = "1 h"'))
+    ours = load(GOOD.replace('window = "5 min"', 'window = "5 min"\ntail_window = "1 h"'))
     assert (ours.window_of(tail=False), ours.window_of(tail=True)) == (300, 3600)
     with pytest.raises(DocumentError, match=r"tail_window \(60 s\)"):
-        load(tmp_path, GOOD.replace('window = "5 min"', 'window = "5 min"\ntail_window = "1 min"'))
+        load(GOOD.replace('window = "5 min"', 'window = "5 min"\ntail_window = "1 min"'))
 
 
 @pytest.mark.parametrize("given", ['window = "5 min"', 'tail_window = "5 min"', "repeats = 1", "attempts = 2"])
-def test_visits_exclude_a_fixed_length(tmp_path: Path, given: str) -> None:
+def test_visits_exclude_a_fixed_length(given: str) -> None:
     name = given.split()[0]
     with pytest.raises(DocumentError, match=rf"measure\.{name}: is of measurements of a fixed length; .* leave it out"):
-        load(tmp_path, VISITS.replace('ramp = "5 s"', f'ramp = "5 s"\n{given}'))
+        load(VISITS.replace('ramp = "5 s"', f'ramp = "5 s"\n{given}'))
 
 
 @pytest.mark.parametrize("name", ["window", "repeats", "attempts"])
-def test_a_fixed_length_has_to_be_said(tmp_path: Path, name: str) -> None:
+def test_a_fixed_length_has_to_be_said(name: str) -> None:
     line = next(line for line in GOOD.splitlines() if line.startswith(name))
     with pytest.raises(DocumentError, match=rf"measure\.{name}: is missing"):
-        load(tmp_path, GOOD.replace(line, ""))
+        load(GOOD.replace(line, ""))
 
 
 @pytest.mark.parametrize(
@@ -227,8 +229,8 @@ def test_a_fixed_length_has_to_be_said(tmp_path: Path, name: str) -> None:
         ('[verdict]\nfamily = "holm"', "verdict.family: "),
     ],
 )
-def test_visits_that_cannot_be_are_refused(tmp_path: Path, table: str, sentence: str) -> None:
-    require_refused(tmp_path, VISITS + table, sentence)
+def test_visits_that_cannot_be_are_refused(table: str, sentence: str) -> None:
+    require_refused(VISITS + table, sentence)
 
 
 def test_acceptance_conditions_by_volume_and_judges_in_visits() -> None:
@@ -249,20 +251,20 @@ def test_acceptance_conditions_by_volume_and_judges_in_visits() -> None:
         ("capacities = 2\nlimit_capacities = 1", "limit_capacities (1) is less than capacities (2)"),
     ],
 )
-def test_a_drift_needs_a_capacity_and_a_limit_beyond_it(tmp_path: Path, keys: str, sentence: str) -> None:
-    require_refused(tmp_path, GOOD.replace("[measure]", f"{keys}\n[measure]"), sentence)
+def test_a_drift_needs_a_capacity_and_a_limit_beyond_it(keys: str, sentence: str) -> None:
+    require_refused(GOOD.replace("[measure]", f"{keys}\n[measure]"), sentence)
 
 
-def test_drives_are_conditioned_for_visits_only(tmp_path: Path) -> None:
+def test_drives_are_conditioned_for_visits_only() -> None:
     """A drive that idled while a narrow array was measured has to be refreshed, as the table visits says."""
     table = 'of = "drives"\n[measure]'
-    require_refused(tmp_path, GOOD.replace("[measure]", table), 'precondition.of = "drives" needs the table visits')
+    require_refused(GOOD.replace("[measure]", table), 'precondition.of = "drives" needs the table visits')
 
 
-def test_a_search_has_a_budget(tmp_path: Path) -> None:
-    assert load(tmp_path, GOOD).explore == ExploreRule()
+def test_a_search_has_a_budget() -> None:
+    assert load(GOOD).explore == ExploreRule()
     table = '[explore]\nbudget = "2 h"\nmeasurement = "30 s"\nworkloads = 50\nconfirmations = 1\n'
-    assert load(tmp_path, GOOD + table).explore == ExploreRule(7200, 30, 50, 1)
+    assert load(GOOD + table).explore == ExploreRule(7200, 30, 50, 1)
 
 
 @pytest.mark.parametrize(
@@ -276,22 +278,22 @@ def test_a_search_has_a_budget(tmp_path: Path) -> None:
         ('exec_prerun = "reboot"', "xtra inputs|not permitted|unknown"),
     ],
 )
-def test_a_search_that_could_not_measure_anything_is_refused(tmp_path: Path, table: str, why: str) -> None:
+def test_a_search_that_could_not_measure_anything_is_refused(table: str, why: str) -> None:
     with pytest.raises(DocumentError, match=why):
-        load(tmp_path, f"{GOOD}[explore]\n{table}\n")
+        load(f"{GOOD}[explore]\n{table}\n")
 
 
-def test_a_search_has_time_for_one_cell_at_least(tmp_path: Path) -> None:
-    assert load(tmp_path, VISITS + '[explore]\nbudget = "45 s"\n').explore.budget_s == 45
+def test_a_search_has_time_for_one_cell_at_least() -> None:
+    assert load(VISITS + '[explore]\nbudget = "45 s"\n').explore.budget_s == 45
     with pytest.raises(DocumentError, match=r"explore\.budget \(44 s\)"):
-        load(tmp_path, VISITS + '[explore]\nbudget = "44 s"\n')
+        load(VISITS + '[explore]\nbudget = "44 s"\n')
 
 
-def test_lives_of_an_array_are_searched_within_limits(tmp_path: Path) -> None:
+def test_lives_of_an_array_are_searched_within_limits() -> None:
     table = '[integrity]\nhistories = 3\nsteps = 9\nlimit = "5 min"\nregions = 8\nmember = "1g"\natomic = "physical"\n'
-    found = load(tmp_path, GOOD + table + "write_hole = true\n").integrity
+    found = load(GOOD + table + "write_hole = true\n").integrity
     assert found == IntegrityRule(3, 9, 300.0, 8, 1 << 30, "physical", write_hole=True)
-    assert load(tmp_path, GOOD).integrity == IntegrityRule()
+    assert load(GOOD).integrity == IntegrityRule()
     assert protocol.load("quick").integrity.histories < protocol.load("acceptance").integrity.histories
 
 
@@ -305,28 +307,28 @@ def test_lives_of_an_array_are_searched_within_limits(tmp_path: Path) -> None:
         ('atomic = "page"', "integrity.atomic"),
     ],
 )
-def test_lives_that_could_not_be_are_refused(tmp_path: Path, table: str, why: str) -> None:
-    require_refused(tmp_path, f"{GOOD}[integrity]\n{table}\n", why)
+def test_lives_that_could_not_be_are_refused(table: str, why: str) -> None:
+    require_refused(f"{GOOD}[integrity]\n{table}\n", why)
 
 
 @pytest.mark.parametrize("line", ['name = "theirs"', "[fill.extra]", "[visit]"])
-def test_keys_that_a_file_does_not_have_are_errors(tmp_path: Path, line: str) -> None:
+def test_keys_that_a_file_does_not_have_are_errors(line: str) -> None:
     key = re.sub(r"[\[\]]| =.*", "", line)
     for text in (GOOD, VISITS):
         written = f"{text}\n{line}\n" if line.startswith("[") else f"{line}\n{text}"
-        require_refused(tmp_path, written, f"{key}: unknown key")
+        require_refused(written, f"{key}: unknown key")
 
 
-def test_errors_of_measure_beside_visits_come_with_all_others(tmp_path: Path) -> None:
+def test_errors_of_measure_beside_visits_come_with_all_others() -> None:
     bad = VISITS.replace('ramp = "5 s"', 'ramp = 5\nwindow = "5 min"') + "cells = []\n"
     with pytest.raises(DocumentError) as caught:
-        load(tmp_path, bad)
+        load(bad)
     assert {error.split(": ")[0] for error in caught.value.errors} == {"measure.window", "measure.ramp", "visits.cells"}
 
 
-def test_a_table_is_required_to_be_one(tmp_path: Path) -> None:
+def test_a_table_is_required_to_be_one() -> None:
     for text in ("measure = 3\nvisits = 4\nfill = []\n", "measure = 3\nfill = []\n"):
         with pytest.raises(DocumentError) as caught:
-            load(tmp_path, text)
+            load(text)
         places = {error.split(": ")[0] for error in caught.value.errors if "table" in error}
         assert places == {line.split(" ")[0] for line in text.splitlines()}

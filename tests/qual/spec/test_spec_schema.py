@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builders.sheet import PRODUCT, figure, load, promise
+from support.builders.sheet import PRODUCT, figure, loaded, promise
 from support.documents.json_schema import problems
 
 import pytest_ssdqual
@@ -47,8 +47,8 @@ GOOD = {
 
 
 @pytest.mark.parametrize("text", GOOD.values(), ids=GOOD)
-def test_what_we_read_the_schema_accepts(schema: dict[str, Any], tmp_path: Path, text: str) -> None:
-    load(tmp_path, text)
+def test_what_we_read_the_schema_accepts(schema: dict[str, Any], text: str) -> None:
+    loaded(text)
     assert problems(tomllib.loads(text), schema) == []
 
 

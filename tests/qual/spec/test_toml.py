@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.builders.sheet import PRODUCT, load
+from support.builders.sheet import PRODUCT, loaded
 
 from pytest_ssdqual.qual.spec import protocol, toml
 from pytest_ssdqual.qual.spec.protocol_rules import VisitRule
@@ -20,8 +20,8 @@ def test_the_files_of_the_manual_are_in_order(tmp_path: Path) -> None:
     parts = [PRODUCT + text for text in files if text.startswith(("[[figure]]", "[[promise]]", "[health]", "[lot]"))]
     visits = [text for text in files if text.startswith("[visits]")]
     assert (len(whole), len(parts), len(protocols), len(visits)) == (1, 5, 1, 1)
-    assert [len(load(tmp_path, text).promises) for text in (*whole, *parts)] == [3, 0, 0, 4, 0, 0]
-    assert load(tmp_path, parts[-1]).lot is not None
+    assert [len(loaded(text).promises) for text in (*whole, *parts)] == [3, 0, 0, 4, 0, 0]
+    assert loaded(parts[-1]).lot is not None
     (tmp_path / "protocol.toml").write_text(protocols[0], encoding="utf-8")
     assert protocol.load(tmp_path / "protocol.toml").measure.window_s == 300
     in_visits = re.sub(r"\[measure\].*?(?=\[steady\])", visits[0] + "\n", protocols[0], flags=re.DOTALL)

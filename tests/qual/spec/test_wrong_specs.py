@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from support.builders.sheet import PRODUCT, errors
@@ -18,24 +17,24 @@ NAME, ANSWER, WHOLE = "wrong-specs.txt", "#! ", "(whole file)"
 AGAINST_SCHEMA = f"{ANSWER}against the schema, too"
 
 
-def test_golden_answers_to_wrong_specs(tmp_path: Path) -> None:
+def test_golden_answers_to_wrong_specs() -> None:
     head, *sections = (golden.FOLDER / NAME).read_text().split("\n## ")
     assert len(sections) > 100
     # As it is written to a file.
     schema: dict[str, Any] = json.loads(json.dumps(spec.json_schema()))
-    golden.check(NAME, "\n## ".join([head, *(answered(section, tmp_path, schema) for section in sections)]))
+    golden.check(NAME, "\n## ".join([head, *(answered(section, schema) for section in sections)]))
 
 
-def answered(section: str, tmp_path: Path, schema: dict[str, Any]) -> str:
+def answered(section: str, schema: dict[str, Any]) -> str:
     """A section of the golden file with the answers of today."""
     name, *lines = section.splitlines()
     given = [line for line in lines if line and not line.startswith(ANSWER)]
     text = "\n".join(given) + "\n"
     whole = text if name.endswith(WHOLE) else PRODUCT + text
-    return "\n".join([name, *given, *answers(tmp_path, whole, schema)]) + "\n"
+    return "\n".join([name, *given, *answers(whole, schema)]) + "\n"
 
 
-def answers(tmp_path: Path, text: str, schema: dict[str, Any]) -> Iterator[str]:
-    yield from (f"{ANSWER}{error}" for error in errors(tmp_path, text))
+def answers(text: str, schema: dict[str, Any]) -> Iterator[str]:
+    yield from (f"{ANSWER}{error}" for error in errors(text))
     if problems(tomllib.loads(text), schema):
         yield AGAINST_SCHEMA

@@ -97,7 +97,7 @@ def test_share_of_slow_ios_is_as_certain_as_its_stalls() -> None:
     assert quantile_of_rounds(rounds, 1 - 0.018).high < 1_300_000
 
 
-@pytest.mark.parametrize(("stalls", "rounds"), [(6, 40), (12, 40), (40, 40), (6, 5)])
+@pytest.mark.parametrize(("stalls", "rounds"), [(6, 40), (40, 40), (6, 5)])
 def test_tail_of_stalls_passes_as_rarely_as_stated(stalls: float, rounds: int) -> None:
     # Stalls come at random, each of some 50 slow I/Os; the limit is the true share of them, so a pass is an error.
     source = random.Random(7)  # noqa: S311

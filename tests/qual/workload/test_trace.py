@@ -167,10 +167,10 @@ def test_pure_directions_have_no_mix() -> None:
     assert Trace("reads", reads, {}).workload(100).rw == "randread"
 
 
-def test_trace_that_is_too_short_or_too_fast() -> None:
+def test_trace_that_is_too_short_or_too_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="30 s"):
         steady(50, 10).workload(200)
+    monkeypatch.setattr("pytest_ssdqual.qual.workload.trace.MOST_PER_S", 10)
     with pytest.raises(ValueError, match="per second"):
-        Trace("fast", (TraceIo(0, 0, 512, False),) * 4_000_000 + (TraceIo(30_000_000, 0, 512, False),), {}).workload(
-            100
-        )
+        steady(30, 11).workload(100)
+    assert steady(30, 9).workload(100).replay

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 from support.builders.kept_fleets import KeptBay, KeptPromise, keep_fleet
-from support.builders.kept_runs import Kept, KeptMeasurement
+from support.builders.kept_runs import Kept, KeptMeasurement, append
 
 from pytest_ssdqual.command import main
 from pytest_ssdqual.qual.records import plain
@@ -84,23 +83,14 @@ def test_time_axis_of_a_single_run_is_its_day(tmp_path: Path) -> None:
 @pytest.mark.parametrize("given_up", [True, False])
 def test_a_bay_that_never_began_is_no_run(tmp_path: Path, given_up: bool) -> None:
     fleet = keep_fleet(tmp_path, [KeptBay(name, [KeptPromise(12_000)] if name == "a" else []) for name in "ab"])
-    error = {
-        "schema": SCHEMA,
-        "kind": "error",
-        "time": "t",
-        "test": "ssdqual::b",
-        "message": "gone",
-        "of_session": True,
-    }
-    records = fleet / "bays" / "b" / "records.jsonl"
-    with records.open("a") as file:
-        file.write((json.dumps(error) + "\n") * given_up)
+    other = fleet / "bays" / "b"
+    if given_up:
+        append(other, kind="error", test="ssdqual::b", message="gone", of_session=True)
     read, skipped = runs.read(folders_below(tmp_path))
     assert [each.folder.name for each in read] == ["a"]
     (sentence,) = skipped
     assert "/b is skipped: it never began" in sentence
-    with records.open("a") as file:
-        file.write(json.dumps({"schema": SCHEMA, "kind": "measuring", "time": "t"}) + "\n")
+    append(other, kind="measuring")
     assert [each.folder.name for each in runs.read(folders_below(tmp_path))[0]] == ["a", "b"]
 
 
@@ -172,11 +162,9 @@ def test_a_folder_that_another_user_owns_is_reported(
 
 
 def test_drives_behind_a_shared_path_are_not_blamed_for_it(tmp_path: Path) -> None:
-    line = {"schema": SCHEMA, "kind": "verdict", "time": "2026-03-01T12:30:00Z", "writer": "main", "test": "t"}
     folder = Kept([KeptMeasurement(5)], serials=["S1", "S2"], started="2026-03-01T12:00:00Z").keep(tmp_path / "run")
     cause = Cause(Culprit.PATH, "they share it", ("S1", "S2"), confidence=0.9)
-    with (folder / "records.jsonl").open("a") as file:
-        file.write(json.dumps({**line, **plain(replace(KeptPromise(5_000).evidence(), cause=cause))}) + "\n")
+    append(folder, kind="verdict", test="t", **plain(replace(KeptPromise(5_000).evidence(), cause=cause)))
     found = dashboard_page.drives_of(runs.read(folders_below(tmp_path))[0])
     assert [each.blamed for each in found] == [0, 0]
 
@@ -184,15 +172,13 @@ def test_drives_behind_a_shared_path_are_not_blamed_for_it(tmp_path: Path) -> No
 @pytest.mark.parametrize("serial", ["S4", "S4\x1b[2J", "L" * 120])
 def test_the_cause_is_found_by_its_serial_number_and_model(tmp_path: Path, serial: str) -> None:
     cause = Cause(Culprit.DRIVE, "it is slow", (serial,), confidence=0.9)
-    line = {"schema": SCHEMA, "kind": "verdict", "time": "2026-03-01T12:30:00Z", "writer": "main", "test": "t"}
     for day, model in enumerate(("ACME 9", "OTHER 1"), start=1):
         folder = Kept(
             [KeptMeasurement(5)], model=model, serials=["S1", serial], started=f"2026-03-0{day}T12:00:00Z"
         ).keep(tmp_path / model)
         if model == "ACME 9":
             evidence = replace(KeptPromise(5_000).evidence(), cause=cause)
-            with (folder / "records.jsonl").open("a") as file:
-                file.write(json.dumps({**line, **plain(evidence)}) + "\n")
+            append(folder, kind="verdict", test="t", **plain(evidence))
     found = dashboard_page.drives_of(runs.read(folders_below(tmp_path))[0])
     assert [(each.last.model, each.blamed, len(each.runs)) for each in found if each.last.serial != "S1"] == [
         ("ACME 9", 1, 1),

@@ -12,7 +12,7 @@ import duckdb
 import openpyxl
 import pytest
 from support.builders.kept_fleets import KeptPromise
-from support.builders.kept_runs import Kept, KeptMeasurement
+from support.builders.kept_runs import Kept, KeptMeasurement, append
 
 from pytest_ssdqual.command import main
 from pytest_ssdqual.qual import safe_text
@@ -124,9 +124,8 @@ def test_the_drives_of_a_count_have_their_own_figure_and_unit(
 ) -> None:
     promise = KeptPromise(2, 2, Claim.CONFORMING_DRIVES, "drivex2").evidence()
     drives = tuple(Part(serial, {"value": 9e5}, Finding.PASS) for serial in ("S1", "S2"))
-    line = {"schema": SCHEMA, "time": "t", "writer": "main", "kind": "verdict", "test": "t"}
-    with (folder / "b" / "records.jsonl").open("a") as file:
-        file.write(json.dumps({**line, **plain(replace(promise, members=drives)), **more}) + "\n")
+    facts = {**plain(replace(promise, members=drives)), **more}
+    append(folder / "b", kind="verdict", test="t", **facts)
     rows = [row for row in figure_table.rows(runs.read([folder / "b"])[0]) if row.part == "drive"]
     assert [row.drive for row in rows] == ["S1", "S2"]
     assert {(row.figure, row.unit, row.direction, row.limit_value) for row in rows} == {figure}

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from support.builders import charted
+from support.documents import golden
 
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
@@ -17,70 +18,16 @@ READ = Workload("randread", "4k", 4)
 SWEEP = [charted.measured(f"raid5x{width}", READ, 100.0 * width) for width in (3, 4, 6)]
 
 
-def explained(*records: Record) -> tuple[str, str]:
-    """Title and caption of the chart for the last verdict."""
-    story = charted.story(*records)
-    chart = chart_of(story, story.judged[-1])
-    assert chart is not None
-    assert chart.key.startswith("why-")
-    return chart.title, chart.caption
-
-
 def of_sweep(claim: Claim, value: float = 3, bound: float = 2) -> Record:
     return charted.judged(claim, "raid5x3 raid5x4 raid5x6", [READ], value, bound, about=About.SWEEP)
 
 
-def test_growth_by_the_law() -> None:
-    assert "growth with drives" in explained(*SWEEP, of_sweep(Claim.SCALING_SLOPE))[0]
+def over_time(claim: Claim) -> list[Record]:
+    value = 0.4 if claim is Claim.WORST_SECOND else 400
+    return [SWEEP[1], charted.judged(claim, "raid5x4", [READ], value, 800)]
 
 
-def test_spread_between_widths_by_the_maxima() -> None:
-    assert "slowest I/Os of 3 and 6 drives" in explained(*SWEEP, of_sweep(Claim.LATENCY_SPREAD_BETWEEN_WIDTHS))[0]
-
-
-def test_latency_growth_by_iops_and_latency() -> None:
-    assert "on 3 to 6 drives" in explained(*SWEEP, of_sweep(Claim.LATENCY_GROWTH_BETWEEN_WIDTHS))[0]
-
-
-def test_series_by_their_curves() -> None:
-    assert "queue depth" in explained(charted.depths())[0]
-    assert "mixes of reads and writes" in explained(charted.bathtub())[0]
-
-
-def test_drives_beside_each_other() -> None:
-    assert "S3X0005 stands out" in explained(charted.outlier())[0]
-
-
-def test_saturation_by_its_strip() -> None:
-    assert "from the purged state" in explained(*charted.saturation())[0]
-
-
-@pytest.mark.parametrize(
-    ("claim", "title"),
-    [
-        (Claim.STEADY_IOPS, "IOPS over time"),
-        (Claim.THROUGHPUT, "throughput over time"),
-        (Claim.MAX_LATENCY, "slowest I/O over time"),
-        (Claim.LATENCY_SPREAD_OVER_TIME, "slowest I/O over time"),
-        (Claim.WORST_SECOND, "throughput over time"),
-    ],
-)
-def test_a_measurement_over_its_time(claim: Claim, title: str) -> None:
-    record = charted.judged(claim, "raid5x4", [READ], 0.4 if claim is Claim.WORST_SECOND else 400, 800)
-    found = explained(SWEEP[1], record)
-    assert found[0] == f"raid5x4 randread_4k_qd4: {title}"
-    assert "limit" in found[1]
-
-
-def test_the_limit_is_drawn_in_the_unit_of_the_axis_only() -> None:
-    for claim, drawn in ((Claim.STEADY_IOPS, True), (Claim.LATENCY_SPREAD_OVER_TIME, False)):
-        story = charted.story(SWEEP[1], charted.judged(claim, "raid5x4", [READ], 400, 300))
-        chart = chart_of(story, story.judged[0])
-        assert chart is not None
-        assert ("promised" in chart.svg) is drawn
-
-
-def test_a_rebuild_by_the_load_beside_it() -> None:
+def rebuilding() -> list[Record]:
     array = "raid5x4-1rebuilding"
     facts = {
         "geometry": array,
@@ -89,9 +36,41 @@ def test_a_rebuild_by_the_load_beside_it() -> None:
         "foreground": {"iops": 90.0, "runs": [charted.run(array, READ, [80.0, 90.0, 100.0])], "visited": None},
     }
     verdict = charted.judged(Claim.REBUILD_TIME, array, [READ], 270, 200, about=About.REBUILD)
-    title, caption = explained(charted.record("rebuild", facts), verdict)
-    assert title == "raid5x4-1rebuilding randread_4k_qd4: IOPS over time"
-    assert "FAIL" in caption
+    return [charted.record("rebuild", facts), verdict]
+
+
+EXPLAINED = {
+    "growth by the law": [*SWEEP, of_sweep(Claim.SCALING_SLOPE)],
+    "spread between widths by the maxima": [*SWEEP, of_sweep(Claim.LATENCY_SPREAD_BETWEEN_WIDTHS)],
+    "latency growth by IOPS and latency": [*SWEEP, of_sweep(Claim.LATENCY_GROWTH_BETWEEN_WIDTHS)],
+    "depths by their curve": [charted.depths()],
+    "mixes by their curve": [charted.bathtub()],
+    "drives beside each other": [charted.outlier()],
+    "saturation by its strip": charted.saturation(),
+    "IOPS": over_time(Claim.STEADY_IOPS),
+    "throughput": over_time(Claim.THROUGHPUT),
+    "slowest I/O": over_time(Claim.MAX_LATENCY),
+    "spread of the slowest": over_time(Claim.LATENCY_SPREAD_OVER_TIME),
+    "worst second": over_time(Claim.WORST_SECOND),
+    "a rebuild by the load beside it": rebuilding(),
+}
+
+
+@pytest.mark.parametrize("records", EXPLAINED.values(), ids=EXPLAINED)
+def test_a_verdict_is_explained_by_a_chart(records: Sequence[Record]) -> None:
+    story = charted.story(*records)
+    chart = chart_of(story, story.judged[-1])
+    assert chart is not None
+    assert chart.key.startswith("why-")
+    golden.same("charts.txt", charted.told(chart)[:2])
+
+
+def test_the_limit_is_drawn_in_the_unit_of_the_axis_only() -> None:
+    for claim, drawn in ((Claim.STEADY_IOPS, True), (Claim.LATENCY_SPREAD_OVER_TIME, False)):
+        story = charted.story(SWEEP[1], charted.judged(claim, "raid5x4", [READ], 400, 300))
+        chart = chart_of(story, story.judged[0])
+        assert chart is not None
+        assert ("promised" in chart.svg) is drawn
 
 
 @pytest.mark.parametrize("about", list(About))

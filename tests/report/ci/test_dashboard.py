@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import promql_parser
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from support.builders.report_page import WriteRun, judged, record, write_run
+from support.builders.evidence import claimed
+from support.builders.report_page import WriteRun, judged, record
 
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.report.ci import openmetrics
-from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.view import subject
 
-__all__ = ["write_run"]
 DASHBOARD = json.loads((Path(__file__).parents[3] / "contrib/grafana/ssdqual.json").read_text())
 PANELS = DASHBOARD["panels"]
 QUERIES = [target["expr"] for panel in PANELS for target in panel["targets"]]
@@ -27,7 +26,7 @@ NAME = re.compile(r"\bssdqual_\w+")
 
 
 @pytest.fixture
-def written(write_run: WriteRun, claimed: Callable[..., Evidence]) -> dict[str, set[str]]:
+def written(write_run: WriteRun) -> dict[str, set[str]]:
     """Names of all metrics with their labels: of a run with every unit, a cause, and a drive with all its health."""
     cause = Cause(Culprit.DRIVE, "slow", ("S1",), confidence=0.95)
     broken = replace(claimed(), outcome=Finding.FAIL, cause=cause)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.builders import charted
-from support.builders.report_page import Claimed
+from support.builders.evidence import claimed
 
 from pytest_ssdqual.report.ci import junit
 from pytest_ssdqual.report.evidence.evidence import Finding
@@ -25,7 +25,7 @@ class Tags(HTMLParser):
         self.seen.append(tag)
 
 
-def test_what_others_say_is_text(claimed: Claimed) -> None:
+def test_what_others_say_is_text() -> None:
     hostile = replace(
         claimed(), sentence=HOSTILE, source=HOSTILE, worst=HOSTILE, raw=(HOSTILE,), geometries=(HOSTILE,),
         remarks=(HOSTILE,), protocol=HOSTILE,
@@ -36,15 +36,13 @@ def test_what_others_say_is_text(claimed: Claimed) -> None:
         assert not {"\x1b", "\u202e"} & set(text)
 
 
-def test_a_table_has_the_figures_and_nothing_that_is_not_known(claimed: Claimed) -> None:
+def test_a_table_has_the_figures_and_nothing_that_is_not_known() -> None:
     text = junit.tables([claimed(), claimed()])
     assert text.count('<th scope="row">limit</th><td>≤ 500 µs (acme.toml promise[3])</td>') == 2
     assert '<th scope="row">published</th>' not in text
 
 
-def test_only_what_was_broken_or_is_open_is_explained(
-    tmp_path: Path, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_was_broken_or_is_open_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "pytest_ssdqual.report.charts.chart_of",
         lambda story, each: charted.chart_of_svg(each.outcome, SVG, each.test),

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,16 +9,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from support.builders.report_page import MANIFEST, WriteRun, judged, planned, record, write_run
+from support.builders.evidence import claimed
+from support.builders.report_page import WriteRun, judged, planned, record
+from support.documents import golden
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.ci import markdown
-from pytest_ssdqual.report.evidence.evidence import Evidence
 
-__all__ = ["write_run"]
-Claimed = Callable[..., Evidence]
-KEPT = {"value": 400_000, "bound": 500_000}
 HOSTILE = (
     "<img src=x onerror=alert(1)>", "a | b | c", "`code` ``two``", "`", "\\", "\\|", "[x](https://x.example)",
     "@octocat", "![](x)", "#1", "https://x.example/", "www.x.example", "a@b.example", "**bold** _it_ ~~no~~",
@@ -54,69 +51,33 @@ def called(model: str) -> dict[str, object]:
         "size_bytes": 480 * 10**9,
         "path": "/d",
     }
-    return {**MANIFEST, "bays": [{"machine": model, "facts": {}, "drives": [drive]}]}
+    return {"bays": [{"machine": model, "facts": {}, "drives": [drive]}]}
 
 
-def test_a_summary_tells_how_many_tests_were_skipped(write_run: WriteRun, claimed: Claimed) -> None:
-    skipped = [record("skipped", test=f"t{number}", reason="no drives") for number in range(12)]
-    text = markdown.text(write_run(planned("t"), judged(claimed(value=1000), "t"), *skipped))
-    assert text.startswith("## Fit for 1 of 1 test, ")
-    assert "\n- Skipped tests: `12, with the reasons in records.jsonl`\n" in text
-    assert "Skipped" not in markdown.text(write_run(judged(claimed(value=1000), "t")))
+def check(folder: Path) -> None:
+    golden.same("job_summaries.md", golden.steady(markdown.text(folder), folder).splitlines())
 
 
-def test_a_summary_tells_what_was_done_to_the_drives(write_run: WriteRun, claimed: Claimed) -> None:
-    filled = record("filled", geometry="drivex1", passes=1, bs="128k")
-    text = markdown.text(write_run(filled, judged(claimed(value=1000), "t")))
-    assert "\n- Drives before the measurements: `fill: sequential, 128k, 1 capacity`\n" in text
-
-
-def test_the_verdict_comes_first_then_broken_ones_then_the_table(write_run: WriteRun, claimed: Claimed) -> None:
+def test_the_verdict_comes_first_then_broken_ones_then_the_table(write_run: WriteRun) -> None:
     broken, kept = claimed(), claimed(Claim.STEADY_IOPS, value=9412, bound=9000)
-    text = markdown.text(
-        write_run(judged(kept, "t1"), judged(broken, "t2"), record("error", test="t3", message="no cable\nx"))
-    )
-    assert text.startswith("## Not fit: 1 of 2 promises failed; 1 passed.\n")
-    places = [
-        text.index(each)
-        for each in (
-            f"- `{broken.sentence}`\n",
-            "- `no cable in t3`\n",
-            "| p99 latency |",
-            "| `S1` |",
-            "- Protocol: `snia`",
-        )
-    ]
-    assert places == sorted(places)
-    assert (
-        "| p99 latency | `raid5x4` | `randread_4k_qd8` | 812 µs | 95 % CI 812…812 µs | ≤ 500 µs | -62.4 % | FAIL |\n"
-        in text
-    )
-    assert (
-        "| steady IOPS | `raid5x4` | `randread_4k_qd8` | 9,412 IOPS | 95 % CI 9,412…9,412 IOPS | ≥ 9,000 IOPS |" in text
-    )
-    assert "| `S1` | `ACME 1` | `F1` | 480 GB | `/dev/sdx` |" in text
+    trouble = record("error", test="t3", message="no cable\nx")
+    filled = record("filled", geometry="drivex1", passes=1, bs="128k")
+    check(write_run(filled, judged(kept, "t1"), judged(broken, "t2"), trouble))
 
 
-def test_a_rehearsal_says_that_it_is_one(write_run: WriteRun, claimed: Claimed) -> None:
-    text = markdown.text(write_run(planned(), judged(claimed(**KEPT)), acceptance=False))
-    assert text.startswith(
-        "## Passed for 1 of 1 test, 1 of 1 drive, not for acceptance: The one promise judged passed.\n\n"
-        "Not for acceptance: "
-    )
-    assert "\n\n`--ssd-protocol=acceptance`\n" in text
-    assert "or acceptance" not in markdown.text(write_run(judged(claimed(**KEPT))))
-
-
-def test_drives_that_got_worse_are_told(write_run: WriteRun, claimed: Claimed) -> None:
+def test_a_rehearsal_says_that_it_is_one(write_run: WriteRun) -> None:
+    kept = judged(claimed(value=400_000))
     worse = record("drive_worsened", drive="S1", name="ACME 1", findings=["3 media errors more"])
-    text = markdown.text(write_run(judged(claimed(**KEPT)), worse))
-    assert "### Findings about drives that got worse: 1\n\n- `ACME 1: 3 media errors more`\n" in text
+    skipped = [record("skipped", test=f"t{number}", reason="no drives") for number in range(12)]
+    check(write_run(planned(), kept, worse, *skipped, acceptance=False))
+    plain = markdown.text(write_run(kept))
+    assert "or acceptance" not in plain
+    assert "Skipped" not in plain
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.sampled_from(HOSTILE) | st.text(st.characters(codec=None), max_size=40))
-def test_nothing_that_a_drive_calls_itself_is_more_than_text(write_run: WriteRun, claimed: Claimed, model: str) -> None:
+def test_nothing_that_a_drive_calls_itself_is_more_than_text(write_run: WriteRun, model: str) -> None:
     broken = replace(claimed(), sentence=f"{model} of it", geometries=("raid5x4",))
     trouble = record("error", test=f"t[{model}]", message=model)
     folder = write_run(judged(broken), trouble, manifest=called(model))
@@ -168,13 +129,13 @@ def test_what_only_seems_to_be_ours_is_code() -> None:
         assert markdown.words(text).startswith("`")
 
 
-def many(claimed: Claimed, number: int, name: str) -> list[dict[str, object]]:
+def many(number: int, name: str) -> list[dict[str, object]]:
     all_of_them = (replace(claimed(), geometries=(f"{name}{each}",)) for each in range(number))
     return [judged(each, f"t{at}") for at, each in enumerate(all_of_them)]
 
 
-def test_a_long_run_is_one_screen(write_run: WriteRun, claimed: Claimed) -> None:
-    text = markdown.text(write_run(*many(claimed, 299, "x" * 2000)))
+def test_a_long_run_is_one_screen(write_run: WriteRun) -> None:
+    text = markdown.text(write_run(*many(299, "x" * 2000)))
     assert len(text.splitlines()) < 60
     assert len(text.encode()) < 25_000
     assert "- and 279 more: records.jsonl" in text
@@ -185,26 +146,16 @@ def test_a_long_run_is_one_screen(write_run: WriteRun, claimed: Claimed) -> None
 @pytest.mark.parametrize(
     ("count", "rows"), [(markdown.MOST_LISTED, markdown.MOST_LISTED), (markdown.MOST_LISTED + 1, 1)]
 )
-def test_many_promises_are_a_row_each_claim(write_run: WriteRun, claimed: Claimed, count: int, rows: int) -> None:
-    assert markdown.text(write_run(*many(claimed, count, "raid5x"))).count("\n| p99 latency |") == rows
+def test_many_promises_are_a_row_each_claim(write_run: WriteRun, count: int, rows: int) -> None:
+    text = markdown.text(write_run(*many(count, "raid5x")))
+    assert text.count("\n| p99 latency |") == rows
+    assert ("| Claim | Array | Promises | Smallest margin | Worst |" in text) is (rows == 1)
 
 
-def test_thousands_of_promises_are_a_row_each_claim(write_run: WriteRun, claimed: Claimed) -> None:
-    text = markdown.text(write_run(*many(claimed, 2000, "raid5x")))
-    assert text.count("\n| p99 latency |") == 1
-    assert "| Claim | Array | Promises | Smallest margin | Worst |" in text
-
-
-def test_it_is_ours_alone_and_replaced_whole(write_run: WriteRun, claimed: Claimed) -> None:
+def test_it_is_ours_alone_and_replaced_whole(write_run: WriteRun) -> None:
     folder = write_run(judged(claimed()))
     (folder / "summary.md").write_text("old")
     path = markdown.write(folder)
     assert path.read_text() == markdown.text(folder)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert {each.name for each in folder.iterdir()} == {"records.jsonl", "manifest.json", "summary.md"}
-
-
-def test_a_folder_without_records_has_none(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="No such file"):
-        markdown.write(tmp_path)
-    assert list(tmp_path.iterdir()) == []

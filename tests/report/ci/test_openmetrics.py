@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,18 +12,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_new
 from prometheus_client.parser import text_string_to_metric_families as read_old
-from support.builders.report_page import MANIFEST, WriteRun, judged, record, write_run
+from support.builders.evidence import claimed
+from support.builders.report_page import WriteRun, judged, record
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.report.ci import openmetrics
-from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.run_summary.fitness import Fitness
 
-__all__ = ["write_run"]
-Claimed = Callable[..., Evidence]
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 HEALTH: dict[str, Any] = {
     "passed": True, "temperature_c": 50, "percentage_used": 3, "critical_warning": 0, "media_errors": None,
@@ -88,7 +86,7 @@ def read(path: Path) -> Series:
     return check(openmetrics.text(path))
 
 
-def test_verdicts_figures_and_limits_are_in_base_units(write_run: WriteRun, claimed: Claimed) -> None:
+def test_verdicts_figures_and_limits_are_in_base_units(write_run: WriteRun) -> None:
     broken = claimed(low=805_000, high=818_000)
     kept = claimed(Claim.STEADY_IOPS, value=9412, bound=9000)
     series = read(write_run(judged(broken, "t1"), judged(kept, "t2"), record("error", test="t3", message="no cable")))
@@ -105,7 +103,7 @@ def test_verdicts_figures_and_limits_are_in_base_units(write_run: WriteRun, clai
     assert value(series, "ssdqual_run_tests_in_error") == 1
 
 
-def test_the_run_says_what_it_was(write_run: WriteRun, claimed: Claimed) -> None:
+def test_the_run_says_what_it_was(write_run: WriteRun) -> None:
     series = read(write_run(judged(claimed(value=400_000)), acceptance=False, exit_status=0))
     assert value(series, "ssdqual_run", run="20260101T000000Z-1", protocol="snia", spec="acme") == 1
     verdicts = {each: value(series, "ssdqual_run_verdict", verdict=each.value) for each in Fitness}
@@ -117,7 +115,7 @@ def test_the_run_says_what_it_was(write_run: WriteRun, claimed: Claimed) -> None
     assert value(series, "ssdqual_run_started_timestamp_seconds") == 1767225600
 
 
-def test_broken_promises_are_counted_by_cause(write_run: WriteRun, claimed: Claimed) -> None:
+def test_broken_promises_are_counted_by_cause(write_run: WriteRun) -> None:
     cause = Cause(Culprit.DRIVE, "it does 60% of the median drive's IOPS", ("S3",), confidence=0.95)
     broken = replace(claimed(), outcome=Finding.FAIL, cause=cause)
     page = openmetrics.text(write_run(judged(broken, "a", 1), judged(replace(broken, geometries=("raid5x5",)), "b", 2)))
@@ -138,7 +136,7 @@ def test_the_last_health_of_a_drive_is_told(write_run: WriteRun) -> None:
 
 
 @pytest.mark.parametrize("unit", Unit)
-def test_every_unit_has_a_base(write_run: WriteRun, claimed: Claimed, unit: Unit) -> None:
+def test_every_unit_has_a_base(write_run: WriteRun, unit: Unit) -> None:
     series = read(write_run(judged(replace(claimed(), unit=unit, value=50.0))))
     (found,) = [
         number for (name, _), number in series.items() if re.fullmatch(r"ssdqual_measured(?!_low|_high).*", name)
@@ -146,19 +144,19 @@ def test_every_unit_has_a_base(write_run: WriteRun, claimed: Claimed, unit: Unit
     assert found == {Unit.NANOSECONDS: 5e-8, Unit.PERCENT: 0.5}.get(unit, 50.0)
 
 
-def test_what_is_unbounded_or_not_promised_is_left_out(write_run: WriteRun, claimed: Claimed) -> None:
+def test_what_is_unbounded_or_not_promised_is_left_out(write_run: WriteRun) -> None:
     series = read(write_run(judged(replace(claimed(), low=None, high=None))))
     assert not [name for name, _ in series if "_low" in name or "_high" in name]
 
 
-def test_sweeps_with_the_same_ends_are_two_promises(write_run: WriteRun, claimed: Claimed) -> None:
+def test_sweeps_with_the_same_ends_are_two_promises(write_run: WriteRun) -> None:
     sweeps = ("raid5x3 raid5x4 raid5x8", "raid5x3 raid5x8")
     page = check(openmetrics.text(write_run(*(judged(claimed(arrays=arrays), arrays) for arrays in sweeps))))
     found = [dict(labels) for name, labels in page if name == "ssdqual_verdict"]
     assert {each["array"] for each in found} == set(sweeps)
 
 
-def test_of_two_tests_that_judge_the_same_the_worse_one_counts(write_run: WriteRun, claimed: Claimed) -> None:
+def test_of_two_tests_that_judge_the_same_the_worse_one_counts(write_run: WriteRun) -> None:
     good, bad = claimed(value=400_000), claimed(value=900_000)
     for pair in ((good, bad), (bad, good)):
         series = read(write_run(*(judged(each, f"t{at}") for at, each in enumerate(pair))))
@@ -171,11 +169,11 @@ def test_of_two_tests_that_judge_the_same_the_worse_one_counts(write_run: WriteR
     st.sampled_from(['"', "\\", '\\"', "a\nb", "}", '",x="', "\ud800", "\u2028", "\U000e0100", "x" * 999])
     | st.text(max_size=20)
 )
-def test_any_name_is_a_label(write_run: WriteRun, claimed: Claimed, name: str) -> None:
+def test_any_name_is_a_label(write_run: WriteRun, name: str) -> None:
     drive = {"identity": "S1", "serial": name, "model": name, "firmware": name, "size_bytes": 1}
     bays = [{"machine": name, "facts": {}, "drives": [drive, {**drive, "identity": "S2"}]}]
     evidence = replace(claimed(), claim=name, geometries=(name,), group=name)
-    text = openmetrics.text(write_run(judged(evidence), manifest={**MANIFEST, "bays": bays}))
+    text = openmetrics.text(write_run(judged(evidence), bays=bays))
     series = check(text)
     if name and safe_text.line(name, 200) == name:  # a variation selector is printable to Python, and is not shown
         assert value(series, "ssdqual_drive", serial="S1", model=name, machine=name) == 1
@@ -189,18 +187,18 @@ def test_any_name_is_a_label(write_run: WriteRun, claimed: Claimed, name: str) -
 
 def test_drives_with_one_serial_are_told_apart(write_run: WriteRun) -> None:
     drives = [{"identity": identity, "serial": "0001"} for identity in ("nvme.a", "nvme.b")]
-    manifest = {**MANIFEST, "bays": [{"machine": "m", "facts": {}, "drives": drives}]}
+    manifest = {"bays": [{"machine": "m", "facts": {}, "drives": drives}]}
     series = read(write_run(record("drive_worsened", drive="nvme.b", name="x", findings=["y"]), manifest=manifest))
     assert [value(series, "ssdqual_drive_worsened", serial=each) for each in ("nvme.a", "nvme.b")] == [0, 1]
 
 
-def test_a_damaged_folder_tells_less(write_run: WriteRun, claimed: Claimed) -> None:
+def test_a_damaged_folder_tells_less(write_run: WriteRun) -> None:
     series = read(write_run(judged(claimed()), manifest={}))
     assert value(series, "ssdqual_verdict", machine="", outcome="fail") == 1
     assert not [name for name, _ in series if "timestamp" in name or "exit_status" in name]
 
 
-def test_it_is_written_at_once_for_others_to_read(write_run: WriteRun, claimed: Claimed, tmp_path: Path) -> None:
+def test_it_is_written_at_once_for_others_to_read(write_run: WriteRun, tmp_path: Path) -> None:
     folder, path = write_run(judged(claimed())), tmp_path / "m" / "ssdqual.prom"
     path.parent.mkdir()
     path.write_text("old")
@@ -213,21 +211,4 @@ def test_it_is_written_at_once_for_others_to_read(write_run: WriteRun, claimed: 
     assert path.read_text() == openmetrics.text(folder)
     assert path.stat().st_ino != inode
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
-    assert list(path.parent.iterdir()) == [path]
-
-
-def test_what_cannot_be_written_leaves_the_old_one(
-    write_run: WriteRun, claimed: Claimed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder, path = write_run(judged(claimed())), tmp_path / "m" / "ssdqual.prom"
-    path.parent.mkdir()
-    path.write_text("old")
-
-    def full(descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
-        openmetrics.write(folder, path)
-    assert path.read_text() == "old"
     assert list(path.parent.iterdir()) == [path]

@@ -9,14 +9,13 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.builders.kept_runs import READS, Kept, KeptMeasurement
+from support.builders.kept_runs import READS, Kept, KeptMeasurement, append
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.verdict.ratio import BUCKET, ChangeKind, paired
 from pytest_ssdqual.report.compare.circumstances import Weight
 from pytest_ssdqual.report.compare.compare import Comparison, NotComparable, compare
 from pytest_ssdqual.report.compare.compared_run import ComparedRun
-from pytest_ssdqual.report.run_folder.journal import SCHEMA
 
 LATENCY = KeptMeasurement(900_000, Claim.P99_LATENCY)
 
@@ -306,9 +305,7 @@ def test_a_number_of_drives_is_not_compared_by_their_figures(
         drives = {f"S{number}": factor * (1e5 + number) for number in range(1, 5)}
         counted = KeptMeasurement(4, Claim.CONFORMING_DRIVES, "drivex4", is_reading=True, drives=drives)
         folder = Kept([]).keep(tmp_path / f"run-{factor}")
-        line = {"schema": SCHEMA, "time": "t", "writer": "main", "kind": "observation", **counted.record()}
-        with (folder / "records.jsonl").open("a") as file:
-            file.write(json.dumps({**line, "claim": claim, **more}) + "\n")
+        append(folder, kind="observation", **{**counted.record(), "claim": claim, **more})
         runs.append(ComparedRun.read(folder))
     ((pair,),) = [other.pairs for other in compare(runs).others]
     assert (pair.old.estimate.value, pair.new.estimate.value) == (4, 4)

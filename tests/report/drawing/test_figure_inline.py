@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-import pytest
 from support.builders import charted
 
 from pytest_ssdqual.report.drawing.figure import inline
@@ -25,22 +24,20 @@ SVG = """<?xml version="1.0" encoding="utf-8" standalone="no"?>
 </svg>"""
 
 
-@pytest.fixture
-def made() -> ElementTree.Element:
-    told = {"told-0": ["one", "two"], "told-1": ["x", "y"]}
-    return charted.parsed(inline(SVG, "k-1", "A < B", 'said "so"', told))
+TOLD = {"told-0": ["one", "two"], "told-1": ["x", "y"]}
+MADE = charted.parsed(inline(SVG, "k-1", "A < B", 'said "so"', TOLD))
 
 
-def test_only_what_is_referred_to_has_an_id_and_it_is_ours(made: ElementTree.Element) -> None:
-    ids = [each.get("id") for each in made.iter() if each.get("id")]
+def test_only_what_is_referred_to_has_an_id_and_it_is_ours() -> None:
+    ids = [each.get("id") for each in MADE.iter() if each.get("id")]
     assert sorted(map(str, ids)) == ["k-1-0", "k-1-1", "k-1-d", "k-1-t"]
-    assert [each.get("href") for each in made.iter("use")] == ["#k-1-1", "#k-1-1"]
-    assert made.findall(".//*[@clip-path='url(#k-1-0)']")
-    assert made.findall(".//path[@style='fill:url(#k-1-0)']")
+    assert [each.get("href") for each in MADE.iter("use")] == ["#k-1-1", "#k-1-1"]
+    assert MADE.findall(".//*[@clip-path='url(#k-1-0)']")
+    assert MADE.findall(".//path[@style='fill:url(#k-1-0)']")
 
 
-def test_no_prolog_style_sheet_metadata_or_address_is_left(made: ElementTree.Element) -> None:
-    text = ElementTree.tostring(made, encoding="unicode")
+def test_no_prolog_style_sheet_metadata_or_address_is_left() -> None:
+    text = ElementTree.tostring(MADE, encoding="unicode")
     assert text.startswith("<svg viewBox=")
     for each in (
         "<?xml",
@@ -57,20 +54,20 @@ def test_no_prolog_style_sheet_metadata_or_address_is_left(made: ElementTree.Ele
         assert each not in text
 
 
-def test_colours_become_names_and_places_are_rounded(made: ElementTree.Element) -> None:
-    (path,) = made.findall(".//path[@id]")
+def test_colours_become_names_and_places_are_rounded() -> None:
+    (path,) = MADE.findall(".//path[@id]")
     assert (path.get("d"), path.get("style")) == ("M0 0L3.5 0 z", "stroke:var(--s1)")
-    assert [each.get("x") for each in made.iter("use")] == ["73", "80"]
-    assert made.findall(".//use[@style='fill:currentColor']")
-    (text,) = made.iter("text")
+    assert [each.get("x") for each in MADE.iter("use")] == ["73", "80"]
+    assert MADE.findall(".//use[@style='fill:currentColor']")
+    (text,) = MADE.iter("text")
     assert text.get("style") == "font-size:9px;fill:var(--limit)"
 
 
-def test_it_is_read_out(made: ElementTree.Element) -> None:
-    assert (made.get("role"), made.get("aria-labelledby")) == ("img", "k-1-t k-1-d")
-    assert [(each.tag, each.text) for each in made[:2]] == [("title", "A < B"), ("desc", 'said "so"')]
+def test_it_is_read_out() -> None:
+    assert (MADE.get("role"), MADE.get("aria-labelledby")) == ("img", "k-1-t k-1-d")
+    assert [(each.tag, each.text) for each in MADE[:2]] == [("title", "A < B"), ("desc", 'said "so"')]
 
 
-def test_points_have_words_unless_some_of_them_were_not_drawn(made: ElementTree.Element) -> None:
-    assert [each.findtext("title") for each in made.iter("use")] == ["one", "two"]
-    assert [each.text for each in made.iter("title")] == ["A < B", "one", "two"]
+def test_points_have_words_unless_some_of_them_were_not_drawn() -> None:
+    assert [each.findtext("title") for each in MADE.iter("use")] == ["one", "two"]
+    assert [each.text for each in MADE.iter("title")] == ["A < B", "one", "two"]

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.builders.evidence import claimed
 
 from pytest_ssdqual.qual.measured.judgeable import Subject
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -29,8 +29,6 @@ from pytest_ssdqual.report.evidence.evidence import (
     of_facts,
     of_observation,
 )
-
-Claimed = Callable[..., Evidence]
 
 numbers = st.floats(-1e100, 1e100)
 #: Also beyond what records hold.
@@ -135,12 +133,12 @@ def test_a_record_without_a_part_is_refused(evidence: Evidence, key: str) -> Non
         ("baseline", {"run": 1}),
     ],
 )
-def test_a_record_with_a_wrong_part_is_refused(claimed: Claimed, key: str, value: object) -> None:
+def test_a_record_with_a_wrong_part_is_refused(key: str, value: object) -> None:
     with pytest.raises(ValueError, match=f"^this is no Evidence: {key}"):
         of_facts({**plain(claimed()), key: value})
 
 
-def test_what_the_interval_is_is_kept(claimed: Claimed) -> None:
+def test_what_the_interval_is_is_kept() -> None:
     evidence = claimed(low=805_000, high=818_000)
     assert evidence.interval_in_full == "95 % CI 805…818 µs"
     assert replace(evidence, confidence=0.99).interval_in_full == "99 % CI 805…818 µs"
@@ -149,20 +147,20 @@ def test_what_the_interval_is_is_kept(claimed: Claimed) -> None:
     assert of_facts(json.loads(json.dumps(plain(read)))) == read
 
 
-def test_an_unbounded_interval_is_json(claimed: Claimed) -> None:
+def test_an_unbounded_interval_is_json() -> None:
     evidence = claimed(high=math.inf)
     text = json.dumps(plain(evidence), allow_nan=False)
     assert of_facts(json.loads(text)).high is None
     assert evidence.interval == "812 µs…∞"
 
 
-def test_an_infinite_margin_comes_back_as_one(claimed: Claimed) -> None:
+def test_an_infinite_margin_comes_back_as_one() -> None:
     evidence = replace(claimed(), margin_percent=math.inf)
     assert json.loads(json.dumps(plain(evidence), allow_nan=False))["margin_percent"] is None
     assert of_facts(plain(evidence)) == evidence
 
 
-def test_what_is_kept_of_a_verdict(claimed: Claimed) -> None:
+def test_what_is_kept_of_a_verdict() -> None:
     evidence = claimed(low=805_000, high=818_000)
     assert (evidence.measured, evidence.interval, evidence.bound) == ("812 µs", "805…818 µs", "≤ 500 µs")
     assert (evidence.outcome, round(evidence.margin_percent or 0, 1)) == (Finding.FAIL, -62.4)
@@ -171,7 +169,7 @@ def test_what_is_kept_of_a_verdict(claimed: Claimed) -> None:
     assert claimed(Claim.STEADY_IOPS, value=9412, bound=9000).bound == "≥ 9,000 IOPS"
 
 
-def test_a_report_carries_it(claimed: Claimed) -> None:
+def test_a_report_carries_it() -> None:
     class Report:
         pass
 
@@ -205,12 +203,11 @@ CARRY = """
 """
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
-def test_xdist_hands_it_on(pytester: pytest.Pytester, claimed: Claimed, workers: str) -> None:
+def test_xdist_hands_it_on(pytester: pytest.Pytester) -> None:
     evidence = claimed(high=math.inf, figures={"mean_latency_ns": 311_000.5, "cpu_busy_percent": None})
     pytester.makeconftest(CARRY.format(record=plain(evidence)))
     pytester.makepyfile("def test_a(): pass\ndef test_b(): pass")
-    result = pytester.runpytest_subprocess("-s", "-p", "no:cacheprovider", "-n", workers)
+    result = pytester.runpytest_subprocess("-s", "-p", "no:cacheprovider", "-n", "2")
     result.assert_outcomes(passed=2)
     # With two workers the tests may end in any order.
     result.stdout.fnmatch_lines_random([f"*CARRIED *test_{name}* {evidence.sentence} *" for name in "ab"])

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from junitparser import JUnitXml, Properties
 from support.builders.kept_fleets import KeptBay, KeptPromise, keep_fleet
+from support.builders.kept_runs import append
 
 from pytest_ssdqual.report.ci import junit
 from pytest_ssdqual.report.fleet import folder as fleets
@@ -19,7 +20,6 @@ from pytest_ssdqual.report.fleet import merge
 from pytest_ssdqual.report.fleet.folder import Fleet, FleetBay
 from pytest_ssdqual.report.fleet.merge import NOT_KNOWN, NotMergeable
 from pytest_ssdqual.report.run_folder import checksums
-from pytest_ssdqual.report.run_folder.journal import SCHEMA
 
 GOOD, BAD, OPEN = KeptPromise(12_000), KeptPromise(8_000), KeptPromise(10_000)
 
@@ -65,8 +65,7 @@ def test_a_hundred_runs(tmp_path: Path) -> None:
             path.write_text(
                 path.read_text().replace("run-dut", f"run{number}").replace("root@dut", f"root@dut{number}")
             )
-        with (folder / "records.jsonl").open("a") as file:
-            file.write(f'{{"schema":{SCHEMA},"kind":"x","time":"t","n":{number}}}\n')
+        append(folder, kind="x", n=number)
         (folder / "SHA256SUMS").write_bytes(checksums.text(folder))
         folders.append(folder)
     fleet = merged(tmp_path / "fleet", *folders)
@@ -277,8 +276,6 @@ def test_junit_of_a_bay_that_is_not_fit_is_never_green(
 
 def test_junit_has_a_new_defect_that_no_test_reported(tmp_path: Path) -> None:
     folder = run(tmp_path, "dut1")
-    worse = {"kind": "drive_worsened", "drive": "dut1-1", "name": "dut1-1", "findings": ["x"], "defects": ["x"]}
-    with (folder / "records.jsonl").open("a") as file:
-        file.write(json.dumps({"schema": SCHEMA, "time": "2026-03-01T12:59:00Z", "writer": "main", **worse}) + "\n")
+    append(folder, kind="drive_worsened", drive="dut1-1", name="dut1-1", findings=["x"], defects=["x"])
     (folder / "SHA256SUMS").write_bytes(checksums.text(folder))
     assert b"1 drive failed or reported a new defect" in junit.text(merged(tmp_path / "fleet", folder).path)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from support.builders import charted
-from support.builders.report_page import Claimed, WriteRun, judged
+from support.builders.evidence import claimed
+from support.builders.report_page import WriteRun, judged
 
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report import charts
@@ -43,9 +44,7 @@ def test_charts_are_grouped_by_level_in_their_order(write_run: WriteRun, monkeyp
     assert found.note == ""
 
 
-def test_the_chart_of_a_failure_is_shown_once(
-    write_run: WriteRun, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_chart_of_a_failure_is_shown_once(write_run: WriteRun, monkeypatch: pytest.MonkeyPatch) -> None:
     of(monkeypatch, [chart("a"), chart("b")], chart("a"))
     found = drawn(write_run(judged(claimed(), "x"), judged(claimed(), "y")))
     assert {key: each.key for key, each in found.of_failures.items()} == {"failure-1": "a"}
@@ -53,9 +52,7 @@ def test_the_chart_of_a_failure_is_shown_once(
     assert [each.key for _, several in found.levels for each in several] == ["b"]
 
 
-def test_what_does_not_fit_is_left_out_and_counted(
-    write_run: WriteRun, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_does_not_fit_is_left_out_and_counted(write_run: WriteRun, monkeypatch: pytest.MonkeyPatch) -> None:
     large = run_page.FAILURE_BYTES + 1
     of(monkeypatch, [chart(name, size=900_000) for name in "abc"], chart("z", size=large))
     found = drawn(write_run(judged(claimed())))
@@ -80,7 +77,7 @@ def test_a_library_that_fails_costs_the_charts_only(
 
 
 def test_the_chart_of_a_failure_is_asked_for_with_its_verdict(
-    write_run: WriteRun, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
+    write_run: WriteRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Judged] = []
     of(monkeypatch, [])
@@ -90,7 +87,7 @@ def test_the_chart_of_a_failure_is_asked_for_with_its_verdict(
     assert found.of_failures == {}
 
 
-def test_lots_judged_by_two_claims_have_a_chart_for_each(write_run: WriteRun, claimed: Claimed) -> None:
+def test_lots_judged_by_two_claims_have_a_chart_for_each(write_run: WriteRun) -> None:
     parts = tuple(Part(f"S{number}", {"value": number * 1e6}, Finding.FAIL) for number in (1, 2, 3))
     lot = replace(claimed(arrays="drivex3"), claim="conforming_drives", unit=Unit.COUNT, about=About.LOT, members=parts)
     groups = ("p99_latency", "throughput")

@@ -3,7 +3,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 import re
 import stat
 from dataclasses import replace
@@ -12,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from support.builders import charted
-from support.builders.report_page import MANIFEST, Claimed, Reader, WriteRun, judged, planned, record
+from support.builders.evidence import claimed
+from support.builders.report_page import Reader, WriteRun, judged, planned, record
 
 from pytest_ssdqual.report.evidence.evidence import Finding, Part
 from pytest_ssdqual.report.html import run_page
@@ -38,7 +38,7 @@ def read(folder: Path) -> tuple[str, Reader]:
     return text, Reader.of(text)
 
 
-def everything(write_run: WriteRun, claimed: Claimed, word: str) -> Path:
+def everything(write_run: WriteRun, word: str) -> Path:
     """A run folder in which every text is the same."""
     figures = {word: 1.0}
     broken = replace(
@@ -60,7 +60,7 @@ def everything(write_run: WriteRun, claimed: Claimed, word: str) -> Path:
         judged(replace(broken, geometries=("c",), outcome=Finding.OBSERVED, limit=None, margin_percent=None), word),
         record("error", 9, test=word, message=word),
         manifest={
-            **MANIFEST, "remarks": [word], "run_id": word, "versions": {word: word},
+            "remarks": [word], "run_id": word, "versions": {word: word},
             "protocol": {"name": word, "text": word}, "spec": {"name": word, "text": word},
             "bays": [{"machine": word, "facts": {word: word}, "drives": [drive]}],
             "sessions": [{"differences": [word], "command_line": [word]}],
@@ -73,14 +73,12 @@ def everything(write_run: WriteRun, claimed: Claimed, word: str) -> Path:
     return folder
 
 
-def test_what_looks_like_markup_stays_text(write_run: WriteRun, claimed: Claimed) -> None:
-    text, page = read(everything(write_run, claimed, HOSTILE))
+def test_what_looks_like_markup_stays_text(write_run: WriteRun) -> None:
+    text, page = read(everything(write_run, HOSTILE))
     assert len(page.all("script")) == 1
     assert page.all("img") == []
     assert not [attributes for _, attributes in page.elements if any(name.startswith("on") for name in attributes)]
-    assert {tag for tag, _ in page.elements} == {
-        tag for tag, _ in read(everything(write_run, claimed, "word"))[1].elements
-    }
+    assert {tag for tag, _ in page.elements} == {tag for tag, _ in read(everything(write_run, "word"))[1].elements}
     assert "<script>alert(1)</script>" in page.text  # as it would be read
     assert "{{ 7*7 }}" in page.text
     assert not {"\x1b", "\u202e"} & set(text)
@@ -88,8 +86,8 @@ def test_what_looks_like_markup_stays_text(write_run: WriteRun, claimed: Claimed
     assert "error: </title>" in page.text  # of the kernel
 
 
-def test_nothing_comes_from_elsewhere(write_run: WriteRun, claimed: Claimed) -> None:
-    text, page = read(everything(write_run, claimed, "word"))
+def test_nothing_comes_from_elsewhere(write_run: WriteRun) -> None:
+    text, page = read(everything(write_run, "word"))
     links = [value for _, attributes in page.elements for name, value in attributes.items() if name in ("href", "src")]
     assert links
     assert [each for each in links if not each.startswith("#")] == []
@@ -108,8 +106,8 @@ def test_the_policy_allows_our_script_and_no_other(write_run: WriteRun) -> None:
     assert len(script.encode()) < 8_000
 
 
-def test_headings_are_in_order_and_ids_unique(write_run: WriteRun, claimed: Claimed) -> None:
-    _, page = read(everything(write_run, claimed, "word"))
+def test_headings_are_in_order_and_ids_unique(write_run: WriteRun) -> None:
+    _, page = read(everything(write_run, "word"))
     levels = [level for level, _ in page.headings]
     assert levels.count(1) == 1
     assert levels[0] == 1
@@ -122,8 +120,8 @@ def test_headings_are_in_order_and_ids_unique(write_run: WriteRun, claimed: Clai
     assert set(targets) <= set(ids)
 
 
-def test_tables_are_read_out_with_their_heads(write_run: WriteRun, claimed: Claimed) -> None:
-    _, page = read(everything(write_run, claimed, "word"))
+def test_tables_are_read_out_with_their_heads(write_run: WriteRun) -> None:
+    _, page = read(everything(write_run, "word"))
     assert len(page.all("table")) == len(page.all("caption")) > 5
     assert all(each.get("scope") in ("col", "row") for each in page.all("th"))
     assert page.all("html")[0]["lang"] == "en"
@@ -132,7 +130,7 @@ def test_tables_are_read_out_with_their_heads(write_run: WriteRun, claimed: Clai
     ]  # fmt: skip
 
 
-def test_the_verdict_comes_first_and_warns_if_it_decides_nothing(write_run: WriteRun, claimed: Claimed) -> None:
+def test_the_verdict_comes_first_and_warns_if_it_decides_nothing(write_run: WriteRun) -> None:
     _, page = read(write_run(judged(claimed()), exit_status=1))
     assert page.headings[0] == (1, "✗ Not fit")
     assert "1 of 1 promise" in page.text
@@ -142,7 +140,7 @@ def test_the_verdict_comes_first_and_warns_if_it_decides_nothing(write_run: Writ
     assert "Not for acceptance: " in page.text
 
 
-def test_drives_protocol_and_validity_stand_with_the_verdict(write_run: WriteRun, claimed: Claimed) -> None:
+def test_drives_protocol_and_validity_stand_with_the_verdict(write_run: WriteRun) -> None:
     text, _ = read(write_run(judged(claimed(value=1000))))
     top = " ".join(Reader.of(text.partition("<nav")[0] + "</main></body></html>").text.split())
     assert "For acceptance: " in top
@@ -153,23 +151,22 @@ def test_drives_protocol_and_validity_stand_with_the_verdict(write_run: WriteRun
         assert f"{name}{value}" in top
 
 
-def test_skipped_tests_are_told_apart(write_run: WriteRun, claimed: Claimed) -> None:
+def test_skipped_tests_do_not_count(write_run: WriteRun) -> None:
     skips = [record("skipped", test=f"t[{number}]", reason="needs 6 drives, there is 1") for number in range(5)]
     _, page = read(write_run(planned(), *skips, judged(claimed(value=1000))))
     assert page.headings[0] == (1, "✓ Fit for 1 of 1 test, 1 of 1 drive")
     assert "– tests skipped5" in page.text
-    assert "needs 6 drives, there is 15t[0]; t[1]; t[2] and 2 more" in page.text
     _, page = read(write_run(judged(claimed(value=1000))))
     assert "Skipped tests" not in page.text
 
 
-def test_a_drive_that_calls_itself_pass_is_a_name(write_run: WriteRun, claimed: Claimed) -> None:
+def test_a_drive_that_calls_itself_pass_is_a_name(write_run: WriteRun) -> None:
     drive = {"serial": "pass", "model": "fail"}
     _, page = read(write_run(bays=[{"machine": "observed", "drives": [drive]}]))
     assert not [each for each in page.all("span") if each.get("class", "").startswith("outcome")]
 
 
-def test_a_failure_is_linked_to_its_own_section(write_run: WriteRun, claimed: Claimed) -> None:
+def test_a_failure_is_linked_to_its_own_section(write_run: WriteRun) -> None:
     _, page = read(write_run(judged(claimed(), "suite.py::test_one[raid5x4]"), exit_status=1))
     assert {"href": "#failure-1"} in page.all("a")
     assert [each["class"] for each in page.all("article") if each["id"] == "failure-1"] == ["failure"]
@@ -177,7 +174,7 @@ def test_a_failure_is_linked_to_its_own_section(write_run: WriteRun, claimed: Cl
     assert "No kernel log" in page.text
 
 
-def test_many_inconclusive_promises_leave_the_charts_in_reach(write_run: WriteRun, claimed: Claimed) -> None:
+def test_many_inconclusive_promises_leave_the_charts_in_reach(write_run: WriteRun) -> None:
     open_ones = [
         judged(replace(claimed(arrays=f"raid5x{number}"), outcome=Finding.INCONCLUSIVE), f"t[{number}]")
         for number in range(3, 18)
@@ -189,7 +186,7 @@ def test_many_inconclusive_promises_leave_the_charts_in_reach(write_run: WriteRu
 
 @pytest.mark.parametrize("outcome", [Finding.FAIL, Finding.INCONCLUSIVE, Finding.BOUNDED])
 def test_a_list_says_how_many_it_leaves_out(
-    write_run: WriteRun, claimed: Claimed, monkeypatch: pytest.MonkeyPatch, outcome: Finding
+    write_run: WriteRun, monkeypatch: pytest.MonkeyPatch, outcome: Finding
 ) -> None:
     monkeypatch.setattr(run_page, "MOST_SENTENCES", 20)
     many = [judged(replace(claimed(arrays=f"raid5x{width}"), outcome=outcome), f"t{width}") for width in range(3, 30)]
@@ -199,7 +196,7 @@ def test_a_list_says_how_many_it_leaves_out(
 @pytest.mark.parametrize(
     "manifest", ["", "{", '{"bays": 7, "protocol": [], "sessions": {}, "versions": 1, "family": 3}']
 )
-def test_a_damaged_folder_has_a_page_that_says_so(write_run: WriteRun, claimed: Claimed, manifest: str) -> None:
+def test_a_damaged_folder_has_a_page_that_says_so(write_run: WriteRun, manifest: str) -> None:
     folder = write_run(judged(claimed(value=1000)))
     (folder / "manifest.json").write_text(manifest)
     with (folder / "records.jsonl").open("a") as file:
@@ -217,12 +214,6 @@ def test_an_empty_folder_has_a_page(write_run: WriteRun) -> None:
     assert "No promise was" in page.text
 
 
-def test_no_records_no_page(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        write(tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_the_page_is_for_its_owner_and_an_old_one_is_replaced(write_run: WriteRun) -> None:
     folder = write_run()
     (folder / "report.html").write_text("old")
@@ -232,21 +223,7 @@ def test_the_page_is_for_its_owner_and_an_old_one_is_replaced(write_run: WriteRu
     assert [each.name for each in folder.iterdir() if each.name.startswith(".")] == []
 
 
-def test_a_full_disk_leaves_the_old_page(write_run: WriteRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = write_run()
-    (folder / "report.html").write_text("old")
-
-    def full(descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        write(folder)
-    assert (folder / "report.html").read_text() == "old"
-    assert [each.name for each in folder.iterdir() if each.name.startswith(".")] == []
-
-
-def test_thousands_of_promises_stay_below_the_size_of_a_page(write_run: WriteRun, claimed: Claimed) -> None:
+def test_thousands_of_promises_stay_below_the_size_of_a_page(write_run: WriteRun) -> None:
     broken = [judged(claimed(arrays=f"raid5x{3 + number % 6}"), f"t[{number}]") for number in range(3_000)]
     text, page = read(write_run(*broken))
     assert len(text.encode()) < 1_000_000  # charts have two more

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.builders.evidence import claimed
 from support.builders.manifests import manifest
 
 from pytest_ssdqual.qual.records import plain, shallow
@@ -14,8 +14,6 @@ from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
 from pytest_ssdqual.report.run_folder.journal import SCHEMA, Journal, OtherSchema
 from pytest_ssdqual.report.run_folder.manifest import UNREADABLE, PlannedClaims, PlannedTests, WorsenedDrive
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
-
-Claimed = Callable[..., Evidence]
 
 
 @pytest.fixture
@@ -27,7 +25,7 @@ def note(journal: Journal, test: str, evidence: Evidence, **more: object) -> Non
     journal.note("verdict" if evidence.is_promised else "observation", test=test, **{**plain(evidence), **more})
 
 
-def test_a_story_is_the_records_in_order_and_the_manifest(journal: Journal, claimed: Claimed) -> None:
+def test_a_story_is_the_records_in_order_and_the_manifest(journal: Journal) -> None:
     journal.write_manifest(manifest(run_id="1").to_record())
     journal.note("run_started", machine="lab")
     note(journal, "a", claimed())
@@ -41,7 +39,7 @@ def test_a_story_is_the_records_in_order_and_the_manifest(journal: Journal, clai
     assert judged.time == story.records[1].time
 
 
-def test_a_verdict_judged_again_takes_the_earlier_one_back(journal: Journal, claimed: Claimed) -> None:
+def test_a_verdict_judged_again_takes_the_earlier_one_back(journal: Journal) -> None:
     note(journal, "a", claimed(value=812_000))
     note(journal, "b", claimed(value=812_000))
     note(journal, "a", claimed(value=812_000, arrays="raid5x8"))
@@ -54,7 +52,7 @@ def test_a_verdict_judged_again_takes_the_earlier_one_back(journal: Journal, cla
     ]
 
 
-def test_verdicts_on_two_claims_of_one_lot_both_count(journal: Journal, claimed: Claimed) -> None:
+def test_verdicts_on_two_claims_of_one_lot_both_count(journal: Journal) -> None:
     bad = replace(claimed(), claim="conforming_drives", about=About.LOT, group="steady_iops")
     good = replace(bad, outcome=Finding.PASS, margin_percent=10.0, group="p99_latency")
     for each in (bad, good):
@@ -63,7 +61,7 @@ def test_verdicts_on_two_claims_of_one_lot_both_count(journal: Journal, claimed:
     assert outcomes == [Finding.FAIL, Finding.PASS]
 
 
-def test_the_result_of_a_search_is_no_part_of_what_it_is_about(journal: Journal, claimed: Claimed) -> None:
+def test_the_result_of_a_search_is_no_part_of_what_it_is_about(journal: Journal) -> None:
     for sentence in ("2 of 30 workloads", "3 of 40 workloads"):
         found = replace(claimed(), about=About.SEARCH, group=sentence)
         journal.note("verdict", test="test_search", **plain(found))
@@ -87,7 +85,7 @@ def test_a_manifest_of_another_schema_is_refused(journal: Journal) -> None:
         RunReader.read(journal.path)
 
 
-def test_a_verdict_that_cannot_be_read_is_counted_and_left_out(journal: Journal, claimed: Claimed) -> None:
+def test_a_verdict_that_cannot_be_read_is_counted_and_left_out(journal: Journal) -> None:
     note(journal, "a", claimed(), outcome="splendid")
     note(journal, "b", claimed())
     story = RunReader.read(journal.path)
@@ -106,7 +104,7 @@ def test_a_verdict_that_cannot_be_read_is_counted_and_left_out(journal: Journal,
     ],
 )
 def test_a_damaged_verdict_that_is_judged_again_is_not_missing(
-    journal: Journal, claimed: Claimed, later: dict[str, Any], unreadable: int
+    journal: Journal, later: dict[str, Any], unreadable: int
 ) -> None:
     note(journal, "a", claimed(), outcome="splendid")
     note(journal, "a", replace(claimed(), **later))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.builders.report_page import Claimed, WriteRun, judged, record
+from support.builders.evidence import claimed
+from support.builders.report_page import WriteRun, judged, record
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.evidence.evidence import Finding, Part
@@ -26,6 +28,10 @@ FIRST, SECOND, OTHER = "raid5/a.py::iops[0]", "raid5/a.py::iops[1]", "raid5/b.py
 TESTS: Mapping[str, Sequence[str]] = {FIRST: [IOPS], SECOND: [IOPS], OTHER: [P99]}
 
 
+#: Of evidence without a limit.
+OBSERVED: dict[str, Any] = {"outcome": Finding.OBSERVED, "limit": None, "margin_percent": None, "source": ""}
+
+
 def planned(
     tests: Mapping[str, Sequence[str]], *, left_out: Sequence[str] = (), unpromised: Sequence[str] = ()
 ) -> Line:
@@ -39,13 +45,9 @@ def skipped(test: str, *, applies: bool = True) -> Line:
     return record("skipped", test=test, reason="why", **({} if applies else {"inapplicable": True}))
 
 
-@pytest.fixture
-def passed(claimed: Claimed) -> Callable[..., Line]:
-    def of(test: str, claim: str = P99, arrays: str = "raid5x3", **changed: object) -> Line:
-        evidence = replace(claimed(Claim(claim), arrays, value=1000), outcome=Finding.PASS, margin_percent=99.0)
-        return judged(replace(evidence, **changed), test)  # type: ignore[arg-type]
-
-    return of
+def passed(test: str, claim: str = P99, arrays: str = "raid5x3", **changed: Any) -> Line:  # noqa: ANN401 (fields of evidence)
+    evidence = replace(claimed(Claim(claim), arrays, value=1000), outcome=Finding.PASS, margin_percent=99.0)
+    return judged(replace(evidence, **changed), test)
 
 
 @pytest.fixture
@@ -62,7 +64,7 @@ def missing(found: PageVerdict) -> list[tuple[str, tuple[str, ...], int]]:
     return [(each.claim, each.suites, each.tests) for each in found.coverage.missing]
 
 
-def test_a_run_with_a_promise_that_no_test_judged_is_not_fit(verdict: Verdict, passed: Callable[..., Line]) -> None:
+def test_a_run_with_a_promise_that_no_test_judged_is_not_fit(verdict: Verdict) -> None:
     found = verdict(planned(TESTS), passed(OTHER), skipped(FIRST), skipped(SECOND), exit_status=5)
     assert missing(found) == [(IOPS, (), 2)]
     assert found.fitness is Fitness.NO_VERDICT
@@ -70,19 +72,18 @@ def test_a_run_with_a_promise_that_no_test_judged_is_not_fit(verdict: Verdict, p
     assert found.use.startswith("Not for acceptance")
 
 
-def test_one_verdict_of_a_promise_is_enough(verdict: Verdict, passed: Callable[..., Line]) -> None:
+def test_one_verdict_of_a_promise_is_enough(verdict: Verdict) -> None:
     found = verdict(planned(TESTS), passed(OTHER), passed(FIRST, IOPS), skipped(SECOND))
     assert (found.fitness, found.coverage.missing) == (Fitness.FIT, ())
     assert numbers(found) == (2, 3, 0, 3, 8)
 
 
-def test_a_figure_without_a_limit_is_no_verdict(verdict: Verdict, passed: Callable[..., Line]) -> None:
-    observed = {"outcome": Finding.OBSERVED, "limit": None, "margin_percent": None, "source": ""}
-    records = passed(OTHER), passed(FIRST, IOPS, **observed), passed(SECOND, IOPS, **observed)
+def test_a_figure_without_a_limit_is_no_verdict(verdict: Verdict) -> None:
+    records = passed(OTHER), passed(FIRST, IOPS, **OBSERVED), passed(SECOND, IOPS, **OBSERVED)
     assert missing(verdict(planned(TESTS), *records, exit_status=5)) == [(IOPS, (), 2)]
 
 
-def test_a_test_that_does_not_apply_makes_no_promise_hollow(verdict: Verdict, passed: Callable[..., Line]) -> None:
+def test_a_test_that_does_not_apply_makes_no_promise_hollow(verdict: Verdict) -> None:
     away = skipped(FIRST, applies=False), skipped(SECOND, applies=False)
     found = verdict(planned(TESTS), passed(OTHER), *away)
     assert (found.fitness, numbers(found)) == (Fitness.FIT, (1, 1, 0, 3, 8))
@@ -91,7 +92,7 @@ def test_a_test_that_does_not_apply_makes_no_promise_hollow(verdict: Verdict, pa
     assert missing(found) == [(IOPS, (), 1)]
 
 
-def test_a_suite_of_which_no_test_applies_is_hollow(verdict: Verdict, passed: Callable[..., Line]) -> None:
+def test_a_suite_of_which_no_test_applies_is_hollow(verdict: Verdict) -> None:
     """Too few drives for any array of a suite must not make it green beside another one."""
     both = {**TESTS, "drive/a.py::iops": [IOPS]}
     away = [skipped(test, applies=False) for test in TESTS]
@@ -100,9 +101,7 @@ def test_a_suite_of_which_no_test_applies_is_hollow(verdict: Verdict, passed: Ca
 
 
 @pytest.mark.parametrize("before", ["", "dut2-", "4k-"], ids=["alone", "in a bay", "behind a parameter"])
-def test_published_maxima_do_not_stand_for_arrays_never_built(
-    verdict: Verdict, passed: Callable[..., Line], before: str
-) -> None:
+def test_published_maxima_do_not_stand_for_arrays_never_built(verdict: Verdict, before: str) -> None:
     array, maximum = f"raid5/b.py::p99[{before}raid5-randread_4k_qd8]", f"raid5/c.py::maximum[{before}drivex2]"
     tests: dict[str, Sequence[str]] = {array: [P99], maximum: [IOPS]}
     of_drives = skipped(array, applies=False), passed(maximum, IOPS, "drivex2")
@@ -113,21 +112,20 @@ def test_published_maxima_do_not_stand_for_arrays_never_built(
     assert found.fitness is Fitness.FIT
 
 
-def test_a_limit_that_could_not_be_applied_is_not_none(verdict: Verdict, passed: Callable[..., Line]) -> None:
+def test_a_limit_that_could_not_be_applied_is_not_none(verdict: Verdict) -> None:
     """Its baseline is missing, or its protocol is too short: it counts as not judged."""
-    observed = {"outcome": Finding.OBSERVED, "limit": None, "margin_percent": None, "source": ""}
-    records = passed(OTHER), passed(FIRST, IOPS), passed(SECOND, IOPS, **observed, is_unjudged=True)
+    records = passed(OTHER), passed(FIRST, IOPS), passed(SECOND, IOPS, **OBSERVED, is_unjudged=True)
     found = verdict(planned(TESTS), *records).coverage
     assert (found.tests_judged, found.tests, found.unlimited, found.is_partial) == (2, 3, 0, True)
 
 
-def test_a_claim_of_another_suite_is_named_with_its_suite(verdict: Verdict, passed: Callable[..., Line]) -> None:
+def test_a_claim_of_another_suite_is_named_with_its_suite(verdict: Verdict) -> None:
     both = {**TESTS, "sheet/a.py::iops": [IOPS]}
     records = passed(OTHER), passed("sheet/a.py::iops", IOPS, "drivex8"), skipped(FIRST), skipped(SECOND)
     assert missing(verdict(planned(both), *records, exit_status=5)) == [(IOPS, ("raid5",), 2)]
 
 
-def test_a_claim_that_the_spec_does_not_promise_is_a_remark(verdict: Verdict, passed: Callable[..., Line]) -> None:
+def test_a_claim_that_the_spec_does_not_promise_is_a_remark(verdict: Verdict) -> None:
     found = verdict(planned(TESTS, unpromised=[IOPS]), passed(OTHER), skipped(FIRST), skipped(SECOND))
     assert (found.fitness, found.coverage.missing) == (Fitness.FIT, ())
     assert [each.claim for each in found.coverage.unpromised] == [IOPS]
@@ -145,7 +143,7 @@ def test_a_claim_that_the_spec_does_not_promise_is_a_remark(verdict: Verdict, pa
     ],
 )
 def test_the_required_claims_decide_what_is_missing(
-    verdict: Verdict, passed: Callable[..., Line], required: list[str] | None, expected: list[object]
+    verdict: Verdict, required: list[str] | None, expected: list[object]
 ) -> None:
     records = planned(TESTS), passed(OTHER), skipped(FIRST), skipped(SECOND)
     found = verdict(*records, required_claims=required)
@@ -155,9 +153,7 @@ def test_the_required_claims_decide_what_is_missing(
 
 
 @pytest.mark.parametrize("why", ["error", "not run", "drive failed"])
-def test_what_another_sentence_explains_is_not_hollow_as_well(
-    verdict: Verdict, passed: Callable[..., Line], why: str
-) -> None:
+def test_what_another_sentence_explains_is_not_hollow_as_well(verdict: Verdict, why: str) -> None:
     of_second = {
         "error": [record("error", test=SECOND, message="no cable")],
         "not run": [],
@@ -168,14 +164,14 @@ def test_what_another_sentence_explains_is_not_hollow_as_well(
     assert found.coverage.missing == ()
 
 
-def test_left_out_tests_count_until_a_session_runs_them(verdict: Verdict, passed: Callable[..., Line]) -> None:
+def test_left_out_tests_count_until_a_session_runs_them(verdict: Verdict) -> None:
     first = planned({OTHER: [P99]}, left_out=[FIRST, SECOND])
     assert numbers(verdict(first, passed(OTHER))) == (1, 3, 0, 3, 8)
     second = planned({FIRST: [IOPS]}, left_out=[SECOND])
     assert numbers(verdict(first, passed(OTHER), second, passed(FIRST, IOPS))) == (2, 3, 0, 3, 8)
 
 
-def test_a_drive_counts_if_a_judged_test_loaded_it(verdict: Verdict, passed: Callable[..., Line]) -> None:
+def test_a_drive_counts_if_a_judged_test_loaded_it(verdict: Verdict) -> None:
     healthy = of_drives("drivex8", {each["serial"]: () for each in DRIVES}, "", spec="a")
     tests = planned({OTHER: [P99], "raid5/h.py::health": []})
     found = verdict(tests, passed(OTHER), judged(healthy, "raid5/h.py::health")).coverage
@@ -188,7 +184,7 @@ def test_a_drive_counts_if_a_judged_test_loaded_it(verdict: Verdict, passed: Cal
     assert verdict(tests, built, passed(OTHER)).coverage.untested == {f"wS{number}" for number in range(1, 6)}
 
 
-def test_an_inspected_drive_counts_only_without_measurements(verdict: Verdict, passed: Callable[..., Line]) -> None:
+def test_an_inspected_drive_counts_only_without_measurements(verdict: Verdict) -> None:
     members = tuple(Part(str(each["serial"]), {}, Finding.PASS) for each in DRIVES)
     inspected = passed("i/a.py::new", members=members) | {"claim": "inspected_wear"}
     tests = planned({"i/a.py::new": ["inspection"]})
@@ -198,12 +194,12 @@ def test_an_inspected_drive_counts_only_without_measurements(verdict: Verdict, p
 
 
 @pytest.mark.parametrize("damage", [{"claims": 7}, {"claims": [["x"]]}, {"tests": None}, {"left_out": {}}])
-def test_damaged_records_do_not_raise(verdict: Verdict, passed: Callable[..., Line], damage: Line) -> None:
+def test_damaged_records_do_not_raise(verdict: Verdict, damage: Line) -> None:
     assert verdict({**planned(TESTS), **damage}, passed(OTHER)).coverage.drives == len(DRIVES)
 
 
 @pytest.mark.parametrize("models", [["ACME 9", "ACME 7"], []])
-def test_a_run_by_the_default_spec_says_so(verdict: Verdict, passed: Callable[..., Line], models: object) -> None:
+def test_a_run_by_the_default_spec_says_so(verdict: Verdict, models: object) -> None:
     default = {"name": "default", "sha256": "", "text": ""}
     found = verdict(planned({OTHER: [P99]}), passed(OTHER), spec=default, without_sheet=models)
     assert any("No figure of a data sheet was judged" in each for each in found.remarks)
@@ -220,14 +216,12 @@ def test_the_coverage_of_bays_adds_up(bays: list[Coverage]) -> None:
     ]
 
 
-def test_tests_without_a_limit_are_counted_apart(verdict: Verdict, passed: Callable[..., Line]) -> None:
-    without = {"outcome": Finding.OBSERVED, "limit": None, "margin_percent": None}
-    on_all = {"arrays": "raid5x8"}
+def test_tests_without_a_limit_are_counted_apart(verdict: Verdict) -> None:
     found = verdict(
         planned(TESTS, unpromised=[IOPS]),
-        passed(OTHER, **on_all),
-        passed(FIRST, IOPS, **on_all, **without),
-        passed(SECOND, IOPS, **on_all, **without),
+        passed(OTHER, arrays="raid5x8"),
+        passed(FIRST, IOPS, "raid5x8", **OBSERVED),
+        passed(SECOND, IOPS, "raid5x8", **OBSERVED),
     )
     assert (found.fitness, numbers(found)) == (Fitness.FIT, (1, 3, 2, 8, 8))
     assert found.use.startswith("For acceptance: ")

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from support.builders.report_page import Claimed, WriteRun, judged, record
+from support.builders.evidence import claimed
+from support.builders.report_page import WriteRun, judged, record
 
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
 from pytest_ssdqual.report.evidence.evidence import Finding
@@ -23,7 +24,7 @@ def test_tests_that_say_the_same_are_one_trouble(write_run: WriteRun) -> None:
     assert (second.tests, second.is_failure) == (("c",), True)
 
 
-def test_an_undecided_verdict_is_not_an_error_as_well(write_run: WriteRun, claimed: Claimed) -> None:
+def test_an_undecided_verdict_is_not_an_error_as_well(write_run: WriteRun) -> None:
     undecided = replace(claimed(), outcome=Finding.INCONCLUSIVE)
     folder = write_run(
         judged(undecided, "a"),
@@ -33,7 +34,7 @@ def test_an_undecided_verdict_is_not_an_error_as_well(write_run: WriteRun, claim
     assert [each.message for each in troubles(RunReader.read(folder))] == ["and the array could not be stopped"]
 
 
-def test_what_was_judged_after_all_is_no_trouble(write_run: WriteRun, claimed: Claimed) -> None:
+def test_what_was_judged_after_all_is_no_trouble(write_run: WriteRun) -> None:
     folder = write_run(
         record("error", 1, test="a", message="the machine was lost"),
         record("error", 1, test="b", message="the machine was lost"),
@@ -47,7 +48,7 @@ def test_what_was_judged_after_all_is_no_trouble(write_run: WriteRun, claimed: C
     ]
 
 
-def test_a_verdict_of_the_same_session_resolves_no_failure(write_run: WriteRun, claimed: Claimed) -> None:
+def test_a_verdict_of_the_same_session_resolves_no_failure(write_run: WriteRun) -> None:
     """A subtest failed, and the test went on and judged its promise."""
     failed = record("failed", 1, test="a", message="figure a is wrong")
     for later in (judged(claimed(), "a", 2), record("passed", 2, test="a")):

@@ -3,7 +3,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from support.builders.report_page import Claimed, WriteRun, judged, record
+from support.builders.evidence import claimed
+from support.builders.report_page import WriteRun, judged, record
 
 from pytest_ssdqual.report.html import run_page
 from pytest_ssdqual.report.run_folder.reader import RunReader
@@ -28,7 +29,7 @@ def test_reasons_of_most_tests_come_first(write_run: WriteRun) -> None:
     assert rows(folder) == [("common", "4", "b0; b1; b2 and 1 more"), ("rare", "1", "a")]
 
 
-def test_what_ran_after_all_was_not_skipped(write_run: WriteRun, claimed: Claimed) -> None:
+def test_what_ran_after_all_was_not_skipped(write_run: WriteRun) -> None:
     folder = write_run(
         record("skipped", 1, test="a", reason="x"),
         record("skipped", 1, test="b", reason="x"),

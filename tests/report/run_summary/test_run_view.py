@@ -3,12 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.builders.report_page import Claimed, WriteRun, judged, record, write_run
+from support.builders.evidence import claimed
+from support.builders.report_page import WriteRun, judged, record
 
 from pytest_ssdqual.report.run_summary.fitness import Fitness
 from pytest_ssdqual.report.run_summary.run_view import RunView
-
-__all__ = ["write_run"]
 
 
 @pytest.mark.parametrize(
@@ -25,7 +24,7 @@ def test_drives_with_a_new_defect_are_counted(write_run: WriteRun, facts: dict[s
 
 
 @pytest.mark.parametrize("kind", ["drive_worsened", "tests_planned", "claims_planned", "array_stopped"])
-def test_a_run_with_a_damaged_record_is_not_green(write_run: WriteRun, claimed: Claimed, kind: str) -> None:
+def test_a_run_with_a_damaged_record_is_not_green(write_run: WriteRun, kind: str) -> None:
     run = RunView.read(write_run(judged(claimed(value=100_000)), record(kind, severity=3)))
     assert (run.verdict.fitness, run.verdict.counts.passed) == (Fitness.NO_VERDICT, 1)
     assert run.verdict.gaps
@@ -36,7 +35,7 @@ def test_each_finding_about_a_drive_is_a_sentence(write_run: WriteRun) -> None:
     assert RunView.read(write_run(worse)).worsened == ("ACME 1: 2 media errors", "ACME 1: the test failed")
 
 
-def test_a_run_without_the_kernel_s_words_says_so_and_passes(write_run: WriteRun, claimed: Claimed) -> None:
+def test_a_run_without_the_kernel_s_words_says_so_and_passes(write_run: WriteRun) -> None:
     kept, heard = judged(claimed(value=100_000)), record("environment", unknown=["cpu_throttled_percent"])
     assert RunView.read(write_run(kept, heard)).verdict.remarks == ()
     verdict = RunView.read(write_run(kept, heard, record("environment", unknown=["host_faults"]))).verdict

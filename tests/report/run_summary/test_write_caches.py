@@ -2,7 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.builders.report_page import Claimed, WriteRun, judged, record
+from support.builders.evidence import claimed
+from support.builders.report_page import WriteRun, judged, record
+from support.documents import golden
 
 from pytest_ssdqual.report.ci import markdown
 from pytest_ssdqual.report.compare.compared_run import ComparedRun
@@ -23,6 +25,11 @@ def shown(write_run: WriteRun, *records: dict[str, object]) -> tuple[str, dict[s
     return write_caches.states(story), {str(row[0]): str(row[1]) for row in write_caches.rows(story)}
 
 
+def check(*found: tuple[str, dict[str, str]]) -> None:
+    lines = [f"{name}: {said}" for states, rows in found for name, said in (("states", states), *rows.items())]
+    golden.same("write_caches.txt", lines)
+
+
 def test_run_without_records_of_write_caches_says_nothing(write_run: WriteRun) -> None:
     assert shown(write_run, record("run_started")) == ("", {})
 
@@ -33,9 +40,7 @@ def test_one_state_is_a_word_with_its_reason_and_drives(write_run: WriteRun) -> 
 
 
 def test_drive_that_differs_is_named(write_run: WriteRun) -> None:
-    states, rows = shown(write_run, *(cache(f"0x5{number}") for number in range(3)), cache("0x54", "on", REFUSED))
-    assert states == "off (3 drives), on (1 drive: S4)"
-    assert rows["write caches"] == f"{SWITCHED} (3 drives), {REFUSED} (1 drive: S4)"
+    check(shown(write_run, *(cache(f"0x5{number}") for number in range(3)), cache("0x54", "on", REFUSED)))
 
 
 def test_last_session_counts(write_run: WriteRun) -> None:
@@ -47,17 +52,15 @@ def test_restoration_is_shown(write_run: WriteRun) -> None:
     restored = record("write_cache_restored", change="a", lost=False, sentence="is on again")
     lost = record("write_cache_restored", change="b", lost=True, sentence="was on at the end")
     left = record("write_cache_left", change="c", sentence="could not be restored: run with it again")
-    rest = "the next run with these drives restores the remaining ones"
-    assert shown(write_run, *planned)[1] == {"write caches restored": f"0 of 3 that were switched; {rest}"}
-    assert shown(write_run, *planned, restored, lost)[1] == {
-        "write caches restored": f"2 of 3 that were switched; {rest}", "write cache": "was on at the end",
-    }  # fmt: skip
-    _, rows = shown(write_run, *planned, restored, left)
-    assert rows["write cache"] == "could not be restored: run with it again"
-    assert shown(write_run, *planned[:1], restored)[1] == {"write caches restored": "1 of 1 that were switched"}
+    check(
+        shown(write_run, *planned),
+        shown(write_run, *planned, restored, lost),
+        shown(write_run, *planned, restored, left),
+        shown(write_run, *planned[:1], restored),
+    )
 
 
-def test_certificate_summary_and_comparison_have_the_states(write_run: WriteRun, claimed: Claimed) -> None:
+def test_certificate_summary_and_comparison_have_the_states(write_run: WriteRun) -> None:
     folder = write_run(judged(claimed(value=1000)), cache("S1"), cache("S2"))
     assert '<th scope="row">Write caches</th><td>off</td>' in html(certificate(folder, {}))
     assert "- Write caches: `off`\n" in markdown.text(folder)

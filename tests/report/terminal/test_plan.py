@@ -2,6 +2,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+from support.documents import golden
+
 from pytest_ssdqual.qual.progress_events import Planned
 from pytest_ssdqual.report.terminal.plan import PlannedArray, PrintedPlan, comparison_lines, plan_lines
 
@@ -9,41 +12,26 @@ THREE = PlannedArray("raid5x3", 16, 3600, 12480, 5_040_000_000_000)
 FOUR = PlannedArray("raid5x4", 16, 4800, 12480, 6_720_000_000_000, most_s=21_600, most_bytes=9 * 10**12)
 
 
-def test_the_plan_and_its_sum() -> None:
-    assert plan_lines(PrintedPlan((THREE, FOUR), 8, "intel", True, endurance_bytes=275 * 10**12)) == [
-        "ssdqual: the plan for 8 drives, protocol intel",
-        "  array    workloads  conditioning  measuring  in all  at most  written  at most",
-        "  raid5x3         16        60 min     3.47 h  4.47 h   4.47 h  5.04 TB  5.04 TB",
-        "  raid5x4         16        80 min     3.47 h   4.8 h      6 h  6.72 TB     9 TB",
-        "  total           32        2.33 h     6.93 h  9.27 h   10.5 h  11.8 TB    14 TB",
-        "  9.27 h if drives are steady at once; at most 10.5 h, when the protocol gives up",
-        "  about 1.47 TB to 1.75 TB per drive, 0.53 to 0.64 % of its rated endurance of 275 TB",
-        "  all data on the drives will be destroyed",
-    ]
+SMALL = PlannedArray("drivex1", 1, 0, 60, 0)
+OF_STEC = PrintedPlan((THREE,), 8, "stec", acceptance=True)
+VISITED = PrintedPlan((FOUR,), 4, "acceptance", acceptance=True, least_visits=2, most_visits=6)
+IN_BUDGET = PrintedPlan((FOUR,), 4, "acceptance", acceptance=True, budget=("8 h",), assumptions=("slow writes",))
+PLANS = {
+    "with its sum": PrintedPlan((THREE, FOUR), 8, "intel", True, endurance_bytes=275 * 10**12),
+    "caches stay": OF_STEC,
+    "caches are switched": replace(OF_STEC, write_cache="off"),
+    "one array needs no sum": PrintedPlan((SMALL,), 1, "quick", acceptance=False),
+    "nothing to do destroys nothing": PrintedPlan((), 8, "intel", acceptance=True),
+    "a range of visits": VISITED,
+    "one visit": replace(VISITED, least_visits=1),
+    "what a budget buys and what is assumed": IN_BUDGET,
+    "nothing within the budget": replace(IN_BUDGET, arrays=()),
+}
 
 
-def test_plan_announces_a_switch_of_write_caches() -> None:
-    announced = "  write caches are switched off where the drives let them be, and restored when the run ends"
-    plan = PrintedPlan((THREE,), 8, "stec", acceptance=True)
-    assert announced not in plan_lines(plan)
-    assert announced in plan_lines(replace(plan, write_cache="off"))
-
-
-def test_one_array_needs_no_sum() -> None:
-    lines = plan_lines(PrintedPlan((PlannedArray("drivex1", 1, 0, 60, 0),), 1, "quick", acceptance=False))
-    assert lines == [
-        "ssdqual: the plan for 1 drive, protocol quick (not for acceptance)",
-        "  array    workloads  conditioning  measuring  in all  at most  written  at most",
-        "  drivex1          1             -       60 s    60 s     60 s        -        -",
-        "  times are estimates",
-        "  all data on the drives will be destroyed",
-    ]
-
-
-def test_nothing_to_do_destroys_nothing() -> None:
-    assert plan_lines(PrintedPlan((), 8, "intel", acceptance=True)) == [
-        "ssdqual: no array is needed by the tests selected, nothing will be written"
-    ]
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+def test_plans(plan: PrintedPlan) -> None:
+    golden.same("plans.txt", plan_lines(plan))
 
 
 def test_totals() -> None:
@@ -52,25 +40,6 @@ def test_totals() -> None:
     assert (plan.at_most_s, plan.at_most_bytes) == (16_080 + 21_600, 14_040_000_000_000)
     least, most = plan.drive_writes
     assert (round(least, 3), round(most, 3)) == (3.0, 3.582)
-
-
-def test_the_range_of_visits() -> None:
-    plan = PrintedPlan((FOUR,), 4, "acceptance", acceptance=True, least_visits=2, most_visits=6)
-    (line,) = [line for line in plan_lines(plan) if "visits" in line]
-    assert "4.8 h" in line
-    assert "two visits" in line
-    assert "at most 6 h" in line
-    assert "6 times" in line
-    (line,) = [line for line in plan_lines(replace(plan, least_visits=1)) if "visit of" in line]
-    assert "one visit " in line
-
-
-def test_what_a_budget_buys_and_what_is_assumed_is_printed() -> None:
-    plan = PrintedPlan((FOUR,), 4, "acceptance", acceptance=True, budget=("8 h",), assumptions=("slow writes",))
-    lines = plan_lines(plan)
-    assert "  8 h" in lines
-    assert "  assumed: slow writes" in lines
-    assert plan_lines(replace(plan, arrays=()))[1:] == ["  8 h"]
 
 
 def test_those_who_watch_are_told_when_each_array_is_begun() -> None:
@@ -84,9 +53,4 @@ def test_those_who_watch_are_told_when_each_array_is_begun() -> None:
 def test_protocols_side_by_side() -> None:
     known = PrintedPlan((THREE,), 3, "intel", acceptance=True, endurance_bytes=275 * 10**12, drive_bytes=480 * 10**9)
     unknown = PrintedPlan((FOUR,), 4, "stec", acceptance=True)
-    assert comparison_lines((known, unknown)) == [
-        "ssdqual: the same tests by each protocol for acceptance",
-        "  protocol  at least  at most  drive writes  of rated endurance",
-        "  intel       4.47 h   4.47 h           3.5              0.61 %",
-        "  stec         4.8 h      6 h             -             unknown",
-    ]
+    golden.same("plans.txt", comparison_lines((known, unknown)))

@@ -10,8 +10,9 @@ from typing import Any, cast
 
 import pytest
 from support.builders import charted, strategies
+from support.builders.evidence import claimed
 from support.builders.kept_runs import READS
-from support.builders.report_page import Claimed, WriteRun, judged, record
+from support.builders.report_page import WriteRun, judged, record
 
 from pytest_ssdqual.qual.measured.environment import DriveEnvironment, DriveTemperature, Traffic
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -43,7 +44,7 @@ def all_of(folder: Path) -> list[Failure]:
     return list(failures(story, story.judged, commands.read(folder)))
 
 
-def test_a_failure_has_what_helps(write_run: WriteRun, claimed: Claimed) -> None:
+def test_a_failure_has_what_helps(write_run: WriteRun) -> None:
     broken = claimed(figures={"iops": 1234.5, "unknown": None})
     broken = replace(broken, published=Published(300_000, Unit.NANOSECONDS, "the sheet", approximate=True))
     (raw,) = broken.raw
@@ -66,19 +67,19 @@ def test_a_failure_has_what_helps(write_run: WriteRun, claimed: Claimed) -> None
     assert failure.kernel == kernel_log.KernelDuring((), 0, 0, 1)
 
 
-def test_nothing_recorded_is_no_table(write_run: WriteRun, claimed: Claimed) -> None:
+def test_nothing_recorded_is_no_table(write_run: WriteRun) -> None:
     (failure,) = all_of(write_run(judged(claimed())))
     assert failure.members is None
     assert failure.repeat == Repeat()
 
 
-def test_only_the_first_are_shown_in_full(write_run: WriteRun, claimed: Claimed) -> None:
+def test_only_the_first_are_shown_in_full(write_run: WriteRun) -> None:
     found = all_of(write_run(*(judged(claimed(), f"test {number}") for number in range(MOST + 3))))
     assert len(found) == MOST
     assert len({each.key for each in found}) == MOST
 
 
-def test_damaged_figures_of_members_are_left_out(write_run: WriteRun, claimed: Claimed) -> None:
+def test_damaged_figures_of_members_are_left_out(write_run: WriteRun) -> None:
     (raw,) = claimed().raw
     damaged: tuple[object, ...] = (
         None,
@@ -92,7 +93,7 @@ def test_damaged_figures_of_members_are_left_out(write_run: WriteRun, claimed: C
         assert failure.members is None
 
 
-def test_a_script_that_was_left_for_it_is_shown(write_run: WriteRun, claimed: Claimed) -> None:
+def test_a_script_that_was_left_for_it_is_shown(write_run: WriteRun) -> None:
     raw = ("explore/a.fio", "integrity/b.history", "fio/c.json.gz", "../d.fio", "explore/missing.fio")
     folder = write_run(judged(replace(claimed(), raw=raw)))
     (folder.parent / "d.fio").write_text("secret")
@@ -106,9 +107,7 @@ def test_a_script_that_was_left_for_it_is_shown(write_run: WriteRun, claimed: Cl
 @pytest.mark.parametrize(
     ("culprits", "geometry"), [((), "raid5x8"), (("S3",), "raid5x8"), (("S2",), "raid5x5"), (("S9",), None)]
 )
-def test_members_are_shown_of_the_widest_array_with_the_culprit(
-    claimed: Claimed, culprits: Sequence[str], geometry: str | None
-) -> None:
+def test_members_are_shown_of_the_widest_array_with_the_culprit(culprits: Sequence[str], geometry: str | None) -> None:
     runs = [
         SimpleNamespace(
             raw=f"fio/{array}",

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from support.builders.report_page import Claimed, Reader, WriteRun, judged, record
+from support.builders.evidence import claimed
+from support.builders.report_page import Reader, WriteRun, judged, record
 
 from pytest_ssdqual.report.html.run_page import write
 from pytest_ssdqual.report.run_folder.reader import RunReader
@@ -54,16 +55,16 @@ def test_a_damaged_record_says_nothing(write_run: WriteRun, damaged: object) -> 
     assert failures.kernel_logs(RunReader.read(write_run(record("environment", raw="fio/a", kernel=damaged)))) == {}
 
 
-def page(write_run: WriteRun, claimed: Claimed, **facts: object) -> str:
+def page(write_run: WriteRun, **facts: object) -> str:
     broken = claimed()
     folder = write_run(record("environment", 0, raw=broken.raw[0], **facts), judged(broken))
     write(folder)
     return (folder / "report.html").read_text()
 
 
-def test_the_page_shows_messages_and_escapes_them(write_run: WriteRun, claimed: Claimed) -> None:
+def test_the_page_shows_messages_and_escapes_them(write_run: WriteRun) -> None:
     hostile = "nvme0: </code><script>alert(1)</script>\x1b[2J" + "x" * 999
-    text = page(write_run, claimed, kernel={"lines": [LINE, {**LINE, "text": hostile}], "more": 1, "lost": True})
+    text = page(write_run, kernel={"lines": [LINE, {**LINE, "text": hostile}], "more": 1, "lost": True})
     shown = Reader.of(text).text
     assert f"While {claimed().raw[0]} was measured: {SHOWN}" in shown
     assert "1 more message, of which" in shown
@@ -85,7 +86,5 @@ def test_the_page_shows_messages_and_escapes_them(write_run: WriteRun, claimed: 
     ],
     ids=["silent", "unread", "unknown"],
 )
-def test_the_page_tells_silence_from_not_knowing(
-    write_run: WriteRun, claimed: Claimed, facts: dict[str, object], said: str
-) -> None:
-    assert said in Reader.of(page(write_run, claimed, **facts)).text
+def test_the_page_tells_silence_from_not_knowing(write_run: WriteRun, facts: dict[str, object], said: str) -> None:
+    assert said in Reader.of(page(write_run, **facts)).text

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from support.builders.inspected import checked
 
 from pytest_ssdqual.qual.inspection.checks import Answer
@@ -26,37 +25,31 @@ def verdict(check: str) -> Judged:
     return Judged.of(check, checked(check, BOUNDS[check], read))
 
 
-@pytest.fixture
-def drives() -> tuple[promises.InspectedDrive, ...]:
-    return promises.inspected_drives(map(verdict, READ))
+DRIVES = promises.inspected_drives(map(verdict, READ))
 
 
-def test_a_drive_has_the_verdict_of_its_worst_reading(drives: tuple[promises.InspectedDrive, ...]) -> None:
-    assert [(each.name, each.path, each.outcome) for each in drives] == [
+def test_a_drive_has_the_verdict_of_its_worst_reading() -> None:
+    assert [(each.name, each.path, each.outcome) for each in DRIVES] == [
         ("S1", "/dev/S1", Finding.FAIL),
         ("S2", "/dev/S2", Finding.INCONCLUSIVE),
         ("S0", "/dev/S0", Finding.PASS),
     ]
-    assert [each.deviations for each in drives] == [("wear 38 % (≤ 0 %)",), (), ()]
+    assert [each.deviations for each in DRIVES] == [("wear 38 % (≤ 0 %)",), (), ()]
 
 
-def test_the_matrix_has_drives_down_and_readings_across(
-    drives: tuple[promises.InspectedDrive, ...],
-) -> None:
-    whole = promises.inspection_matrix(drives)
+def test_the_matrix_has_drives_down_and_readings_across() -> None:
+    whole = promises.inspection_matrix(DRIVES)
     assert whole.columns == ("Drive", "Path", "Verdict", "model", "wear", "spare", "temperature")
     assert whole.rows[0] == ("limit", "", "", "", "≤ 0 %", "≥ 100 %", "≤ 60 °C")
-    deviating = promises.inspection_matrix(drives, only_deviating=True)
+    deviating = promises.inspection_matrix(DRIVES, only_deviating=True)
     assert deviating.columns[3:] == ("wear", "spare")
     cells: dict[str, tuple[Cell, ...]] = {str(row[0]): row[3:] for row in deviating.rows}
     assert cells["S1"] == (MeasuredCell("38 %", "", Finding.FAIL), "100 %")
     assert cells["S2"] == ("0 %", MeasuredCell("unknown", "", Finding.INCONCLUSIVE))
 
 
-def test_readings_that_no_drive_misses_are_ranges_with_a_limit(
-    drives: tuple[promises.InspectedDrive, ...],
-) -> None:
-    assert list(promises.conforming(drives)) == ["temperature 34 °C…38 °C (≤ 60 °C)", "without a limit: model"]
+def test_readings_that_no_drive_misses_are_ranges_with_a_limit() -> None:
+    assert list(promises.conforming(DRIVES)) == ["temperature 34 °C…38 °C (≤ 60 °C)", "without a limit: model"]
 
 
 def test_two_drives_with_one_serial_number_are_two_rows() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from support.builders.report_page import Claimed
+from support.builders.evidence import claimed
 
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
@@ -13,7 +13,7 @@ def judged(*evidence: Evidence) -> list[Evidence]:
     return list(evidence)
 
 
-def test_widths_are_columns_and_a_cell_has_the_least_margin(claimed: Claimed) -> None:
+def test_widths_are_columns_and_a_cell_has_the_least_margin() -> None:
     near = replace(claimed(arrays="raid5x10", value=1000), margin_percent=3.0)
     far = replace(claimed(arrays="raid5x10", workload=Workload("randread", "4k", 1), value=1000), margin_percent=60.0)
     sweep = replace(near, geometries=("raid5x4", "raid5x10"), claim="scaling_slope")
@@ -26,19 +26,19 @@ def test_widths_are_columns_and_a_cell_has_the_least_margin(claimed: Claimed) ->
     assert len(latency.singles.rows) == 3
 
 
-def test_a_bar_ends_at_the_limit(claimed: Claimed) -> None:
+def test_a_bar_ends_at_the_limit() -> None:
     (row,) = matrix(judged(replace(claimed(), margin_percent=-2033.0))).rows
     assert row.worst.reach == -100.0
 
 
-def test_thousands_of_promises_are_counted_and_bounded(claimed: Claimed) -> None:
+def test_thousands_of_promises_are_counted_and_bounded() -> None:
     (row,) = matrix(judged(*[claimed()] * (MOST_SINGLE + 5))).rows
     assert row.count == MOST_SINGLE + 5
     assert len(row.singles.rows) == MOST_SINGLE
     assert row.singles.note.startswith("5 more")
 
 
-def test_bays_are_columns_and_a_cell_names_its_worst_width(claimed: Claimed) -> None:
+def test_bays_are_columns_and_a_cell_names_its_worst_width() -> None:
     wide = replace(claimed(arrays="raid5x10", value=1000), margin_percent=3.0)
     narrow = replace(wide, geometries=("raid5x4",), margin_percent=9.0)
     found = of_bays({"dut1": judged(narrow, wide), "dut2": judged(narrow), "dut3": []})
@@ -48,7 +48,7 @@ def test_bays_are_columns_and_a_cell_names_its_worst_width(claimed: Claimed) -> 
     assert (found.caption, found.note, row.singles.rows) == ("Promises of each bay: 3", "", ())
 
 
-def test_of_many_bays_those_with_the_least_margins_have_columns(claimed: Claimed) -> None:
+def test_of_many_bays_those_with_the_least_margins_have_columns() -> None:
     good = replace(claimed(value=1000), outcome=Finding.PASS, margin_percent=50.0)
     near = replace(good, margin_percent=1.0)
     bays = {f"dut{number}": judged(near if number == 20 else good) for number in range(1, 21)}

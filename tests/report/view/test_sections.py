@@ -1,15 +1,15 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+
+from support.builders.evidence import claimed
+from support.documents import golden
 
 from pytest_ssdqual.qual.spec.claims import Claim, Published
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Part
 from pytest_ssdqual.report.view.sections import saturations, series
-
-Claimed = Callable[..., Evidence]
 
 
 def point(name: str, outstanding: float, iops: float, latency_ns: float, *published: Published) -> Part:
@@ -40,29 +40,17 @@ DEEP = point(
 MIX, PURE = point("randrw50_8k_qd8", 8, 2_000, 4e6), point("randread_8k_qd8", 8, 9_000, 9e5)
 
 
-def test_depths_beside_the_published_ones(claimed: Claimed) -> None:
+def test_depths_beside_the_published_ones() -> None:
     gain = curve(claimed(Claim.QD_GAIN, "raid0x4", value=19, bound=1), "randread_4k_t1xqd1to1024", SHALLOW, DEEP)
-    assert drawn(gain, replace(gain, claim="qd_knee")) == [
-        "randread_4k_t1xqd1to1024 · raid0x4",
-        "  outstanding   IOPS  mean latency  published    ours  published    ours",
-        "  1            7.90k        125 µs      7.68k  1.03 ×     127 µs  0.98 ×",
-        "  1,024         150k        6.8 ms      ~148k  1.01 ×",
-        "",
-    ]
+    golden.same("tables.txt", drawn(gain, replace(gain, claim="qd_knee")))
 
 
-def test_workloads_of_one_depth_are_named(claimed: Claimed) -> None:
+def test_workloads_of_one_depth_are_named() -> None:
     mixes = curve(claimed(Claim.BATHTUB_DEPTH, "drivex3", value=0.5, bound=0.1), "mixes_8k_qd8", PURE, MIX)
-    assert drawn(mixes) == [
-        "mixes_8k_qd8 · drivex3, per drive",
-        "                    IOPS  mean latency",
-        "  randread_8k_qd8  9.00k        900 µs",
-        "  randrw50_8k_qd8  2.00k          4 ms",
-        "",
-    ]
+    golden.same("tables.txt", drawn(mixes))
 
 
-def test_a_curve_with_points_in_other_tables_is_not_drawn_again(claimed: Claimed) -> None:
+def test_a_curve_with_points_in_other_tables_is_not_drawn_again() -> None:
     mixes = curve(claimed(Claim.BATHTUB_DEPTH, "raid0x2", value=0.5, bound=0.1), "mixes", PURE, MIX)
     alone = [claimed(Claim.STEADY_IOPS, "raid0x2", Workload.parse(each.name), value=9, bound=1) for each in (PURE, MIX)]
     assert drawn(mixes, alone[0]) != []
@@ -77,7 +65,7 @@ def saturated(evidence: Evidence, worst: str = "", **figures: float | None) -> E
     return replace(evidence, about=About.SATURATION, figures=found, worst=worst)
 
 
-def test_from_fresh_to_settled(claimed: Claimed) -> None:
+def test_from_fresh_to_settled() -> None:
     writes = Workload("randwrite", "4k", 8)
     fresh = claimed(Claim.FRESH_IOPS, "raid0x4", writes, value=2_700, bound=1)
     told = saturated(
@@ -89,15 +77,9 @@ def test_from_fresh_to_settled(claimed: Claimed) -> None:
         settled_iops=None, settled_capacities=None, settled_s=None, capacities=0.2, seconds=30,
     )  # fmt: skip
     lines = [line.text for line in saturations([told, replace(told, claim="settled_iops"), never, claimed()], 110)]
-    assert lines == [
-        "from the purged state (× user capacity)",
-        "                               fresh IOPS       cliff after  settled IOPS            from  written in all",
-        "  raid0x4 randwrite_4k_qd8          2.70k  1.12 ×, 12.6 min           170  2.30 ×, 62 min     4.00 ×, 6 h",
-        "  drivex2 S2 randwrite_4k_qd8       2.70k              none   not settled                    0.20 ×, 30 s",
-        "",
-    ]
+    golden.same("tables.txt", lines)
 
 
-def test_without_curves_there_is_nothing(claimed: Claimed) -> None:
+def test_without_curves_there_is_nothing() -> None:
     assert drawn(claimed()) == []
     assert list(saturations([claimed()], 80)) == []

@@ -1,19 +1,18 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from support.builders.evidence import claimed
+from support.documents import golden
 
 from pytest_ssdqual.qual.spec.claims import Claim, Published
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.view.sections import beside, stated, times
 
-Claimed = Callable[..., Evidence]
 
-
-def iops(claimed: Claimed, array: str, value: float, published: Published | None) -> Evidence:
+def iops(array: str, value: float, published: Published | None) -> Evidence:
     return replace(claimed(Claim.STEADY_IOPS, array, value=value, bound=1), published=published)
 
 
@@ -21,25 +20,19 @@ def drawn(*evidence: Evidence) -> list[str]:
     return [line.text for line in beside(evidence, 100)]
 
 
-def test_ours_and_theirs_and_how_many_times_that_is(claimed: Claimed) -> None:
+def test_ours_and_theirs_and_how_many_times_that_is() -> None:
     paper = "Intel white paper 329903-001US"
     found = drawn(
-        iops(claimed, "raid10x8", 212_000, Published(200_000, Unit.IOPS, paper)),
-        iops(claimed, "raid5x8", 75_000, Published(140_000, Unit.IOPS, paper, approximate=True)),
-        iops(claimed, "raid5x3", 75_000, None),
+        iops("raid10x8", 212_000, Published(200_000, Unit.IOPS, paper)),
+        iops("raid5x8", 75_000, Published(140_000, Unit.IOPS, paper, approximate=True)),
+        iops("raid5x3", 75_000, None),
     )
-    assert found == [
-        "steady IOPS                     measured           published  measured/published",
-        "  raid10x8 randread_4k_qd8  212,000 IOPS        200,000 IOPS              1.06 ×",
-        "  raid5x8 randread_4k_qd8    75,000 IOPS  about 140,000 IOPS              0.54 ×",
-        "  published in Intel white paper 329903-001US",
-        "",
-    ]
+    golden.same("tables.txt", found)
 
 
-def test_what_failed_is_marked_and_a_drive_is_named(claimed: Claimed) -> None:
+def test_what_failed_is_marked_and_a_drive_is_named() -> None:
     failed = replace(
-        iops(claimed, "drivex4", 100, Published(200, Unit.IOPS, "sheet")), worst="SSDQ0003", outcome=claimed().outcome
+        iops("drivex4", 100, Published(200, Unit.IOPS, "sheet")), worst="SSDQ0003", outcome=claimed().outcome
     )
     head, row, *_ = beside([failed], 100)
     assert row.markup == ("red",)
@@ -47,12 +40,12 @@ def test_what_failed_is_marked_and_a_drive_is_named(claimed: Claimed) -> None:
     assert head.markup == ("bold",)
 
 
-def test_nothing_published_is_nothing_shown(claimed: Claimed) -> None:
+def test_nothing_published_is_nothing_shown() -> None:
     assert drawn(claimed()) == []
 
 
-def test_many_sources_are_left_to_the_run_folder(claimed: Claimed) -> None:
-    many = [iops(claimed, f"raid0x{n}", 100, Published(100, Unit.IOPS, f"figure {n}")) for n in range(2, 6)]
+def test_many_sources_are_left_to_the_run_folder() -> None:
+    many = [iops(f"raid0x{n}", 100, Published(100, Unit.IOPS, f"figure {n}")) for n in range(2, 6)]
     assert not any("published in" in line for line in drawn(*many))
     assert sum("published in" in line for line in drawn(*many[:3])) == 3
 

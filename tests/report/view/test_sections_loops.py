@@ -1,19 +1,19 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+
+from support.builders.evidence import claimed
+from support.documents import golden
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part
 from pytest_ssdqual.report.view.sections import loops
 
-Claimed = Callable[..., Evidence]
-
 REMARK = "steady IOPS of randwrite_4k_t4xqd32: steady at 300 IOPS over 5 rounds: range 2.0 %, rounds 3 to 7 of 7"
 
 
-def cell(claimed: Claimed, read_percent: int, bs: str, value: float, outcome: Finding = Finding.OBSERVED) -> Evidence:
+def cell(read_percent: int, bs: str, value: float, outcome: Finding = Finding.OBSERVED) -> Evidence:
     rw = {0: "randwrite", 100: "randread"}.get(read_percent, "randrw")
     workload = Workload(rw, bs, 32, read_percent=read_percent if rw == "randrw" else None, threads=4)
     found = claimed(Claim.STEADY_IOPS, "drivex2", workload, value=value, bound=1)
@@ -26,60 +26,42 @@ def drawn(*evidence: Evidence, width: int = 100) -> list[str]:
     return [line.text for line in loops(evidence, width)]
 
 
-def test_sizes_down_and_mixes_across_whatever_the_order(claimed: Claimed) -> None:
-    cells = [cell(claimed, reads, bs, 1000 + reads) for bs in ("512", "4k", "1m") for reads in (0, 65, 100)]
-    assert drawn(*cells) == [
-        "steady IOPS · snia-iops · drivex2",
-        "  reads/writes  100/0  65/35  0/100",
-        "  1m            1.10k  1.06k  1.00k",
-        "  4k            1.10k  1.06k  1.00k",
-        "  512           1.10k  1.06k  1.00k",
-        f"  {REMARK.removesuffix(' of 7')}",
-        "    of 7",
-        "",
-    ]
+def test_sizes_down_and_mixes_across_whatever_the_order() -> None:
+    cells = [cell(reads, bs, 1000 + reads) for bs in ("512", "4k", "1m") for reads in (0, 65, 100)]
+    golden.same("tables.txt", drawn(*cells))
 
 
-def test_failures_are_marked_and_others_are_the_worst_drive(claimed: Claimed) -> None:
-    bad = cell(claimed, 0, "4k", 100, Finding.FAIL)
+def test_failures_are_marked_and_others_are_the_worst_drive() -> None:
+    bad = cell(0, "4k", 100, Finding.FAIL)
     lines = list(loops([replace(bad, members=(Part("S1"), Part("S2")))], 100))
     assert lines[0].text == "steady IOPS · snia-iops · drivex2, worst of 2 · ≥ 1 IOPS"
     assert (lines[2].text.split()[:2], lines[2].markup) == (["4k", "100!"], ("red",))
 
 
-def test_cells_that_were_not_judged_are_empty(claimed: Claimed) -> None:
-    lines = drawn(cell(claimed, 0, "4k", 100), cell(claimed, 100, "8k", 200))
-    assert lines[2:4] == ["  8k              200", "  4k                     100"]
+def test_cells_that_were_not_judged_are_empty() -> None:
+    lines = drawn(cell(0, "4k", 100), cell(100, "8k", 200))
+    golden.same("tables.txt", lines)
 
 
-def test_sequential_and_unaligned_cells_are_told_apart(claimed: Claimed) -> None:
-    found = cell(claimed, 0, "4k", 100)
+def test_sequential_and_unaligned_cells_are_told_apart() -> None:
+    found = cell(0, "4k", 100)
     others = [replace(found, workloads=(name,)) for name in ("write_4k_t4xqd32", "randwrite_4k_off512_t4xqd32")]
-    assert drawn(found, *others)[1:4] == [
-        "  reads/writes  0/100  seq 0/100",
-        "  4k              100        100",
-        "  4k+512          100",
-    ]
+    golden.same("tables.txt", drawn(found, *others))
 
 
-def test_profiles_come_by_their_names(claimed: Claimed) -> None:
-    assert drawn(replace(cell(claimed, 0, "4k", 100), workloads=("webserver_qd8",)))[1:3] == [
-        "",
-        "  webserver_qd8  100",
-    ]
+def test_profiles_come_by_their_names() -> None:
+    golden.same("tables.txt", drawn(replace(cell(0, "4k", 100), workloads=("webserver_qd8",))))
 
 
-def test_two_arrays_and_two_claims_have_tables_of_their_own(claimed: Claimed) -> None:
-    found = cell(claimed, 0, "4k", 100)
-    lines = drawn(found, replace(found, claim="mean_latency"), replace(found, geometries=("raid5x4",)))
-    assert [line for line in lines if "·" in line] == [
-        "steady IOPS · snia-iops · drivex2", "mean latency · snia-iops · drivex2", "steady IOPS · snia-iops · raid5x4",
-    ]  # fmt: skip
-    assert lines.count(f"  {REMARK.removesuffix(' of 7')}") == 2  # once for each array
+def test_two_arrays_and_two_claims_have_tables_of_their_own() -> None:
+    found = cell(0, "4k", 100)
+    # What is remarked is there once for each array.
+    tables = drawn(found, replace(found, claim="mean_latency"), replace(found, geometries=("raid5x4",)))
+    golden.same("tables.txt", tables)
 
 
-def test_one_mix_at_several_loads_is_by_depth_and_threads(claimed: Claimed) -> None:
-    found = cell(claimed, 65, "8k", 0)
+def test_one_mix_at_several_loads_is_by_depth_and_threads() -> None:
+    found = cell(65, "8k", 0)
     names = [
         (threads, depth, f"composite_zoned50x5_50x95_t{threads}xqd{depth}")
         for threads in (32, 4, 1)

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from support.builders.evidence import claimed
+from support.documents import golden
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -12,7 +13,6 @@ from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
 from pytest_ssdqual.report.view.sections import members, shortened
 from pytest_ssdqual.report.view.tables import text_table
 
-Claimed = Callable[..., Evidence]
 SERIALS = ("BTWL3455014Z480QGN", "BTWL3455015A480QGN", "BTWL3455016B480QGN")
 
 
@@ -28,22 +28,18 @@ def drawn(*evidence: Evidence) -> list[str]:
     return [line.text for grid in members(evidence) for line in text_table(grid, 100)]
 
 
-def test_a_column_for_each_drive_and_the_outlier_marked(claimed: Claimed) -> None:
+def test_a_column_for_each_drive_and_the_outlier_marked() -> None:
     good, bad, unsure = Finding.PASS, Finding.FAIL, Finding.INCONCLUSIVE
     reads = claimed(Claim.STEADY_IOPS, "drivex3", value=41_000, bound=60_000)
     writes = claimed(Claim.STEADY_IOPS, "drivex3", Workload("randwrite", "4k", 8), value=9_000, bound=9_000)
-    assert drawn(
+    lines = drawn(
         side_by_side(reads, (75_100, 41_000, 74_900), 1, (good, bad, good)),
         side_by_side(writes, (11_400, 11_500, 9_000), 2, (good, good, unsure)),
-    ) == [
-        "steady IOPS · drivex3",
-        "                    …Z480QGN  …A480QGN  …B480QGN    limit   margin",
-        "  randread_4k_qd8      75.1k    41.0k!     74.9k  ≥ 60.0k  -31.7 %",
-        "  randwrite_4k_qd8     11.4k     11.5k    9.00k?  ≥ 9.00k        0",
-    ]
+    )
+    golden.same("tables.txt", lines)
 
 
-def test_of_several_specs_each_drive_has_its_own_limit(claimed: Claimed) -> None:
+def test_of_several_specs_each_drive_has_its_own_limit() -> None:
     reads = claimed(Claim.STEADY_IOPS, "drivex3", value=70_000, bound=80_000)
     found = side_by_side(reads, (70_000, 20_600, 25_000), 0, (Finding.FAIL, Finding.PASS, Finding.PASS))
     limits = (80_000.0, 20_000.0, 20_000.0)
@@ -56,7 +52,7 @@ def test_of_several_specs_each_drive_has_its_own_limit(claimed: Claimed) -> None
     assert "-74" not in text
 
 
-def test_of_their_likeness_the_slowest_is_at_fault(claimed: Claimed) -> None:
+def test_of_their_likeness_the_slowest_is_at_fault() -> None:
     spread = claimed(Claim.MEMBER_SPREAD, "drivex3", value=0.55, bound=0.8)
     parts = tuple(Part(serial, {"iops": iops}) for serial, iops in zip(SERIALS, (300, 165, 301), strict=True))
     (row,) = drawn(replace(spread, members=parts, worst=SERIALS[1]))[-1:]
@@ -65,14 +61,14 @@ def test_of_their_likeness_the_slowest_is_at_fault(claimed: Claimed) -> None:
     assert drawn(kept)[-1].split()[1:4] == ["300", "165", "301"]
 
 
-def test_the_drive_that_has_the_slowest_ios_is_at_fault(claimed: Claimed) -> None:
+def test_the_drive_that_has_the_slowest_ios_is_at_fault() -> None:
     spread = claimed(Claim.LATENCY_SPREAD_BETWEEN_MEMBERS, "drivex3", value=4.1, bound=2.0)
     parts = tuple(Part(serial, {"slowest_ns": ns}) for serial, ns in zip(SERIALS, (9e6, 9.2e6, 37e6), strict=True))
     (row,) = drawn(replace(spread, members=parts, worst=SERIALS[2]))[-1:]
     assert row.split()[1:7] == ["9", "ms", "9.2", "ms", "37", "ms!"]
 
 
-def test_arrays_have_no_such_table(claimed: Claimed) -> None:
+def test_arrays_have_no_such_table() -> None:
     assert drawn(claimed()) == []
 
 

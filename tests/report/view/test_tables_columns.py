@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from support.documents import golden
 
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.view.tables import State, Table, text_table
@@ -15,29 +16,15 @@ def drawn(width: int, title: str = "raid0x4") -> list[str]:
 
 
 def test_beside_their_names_and_without_empty_columns() -> None:
-    assert drawn(80) == [
-        "raid0x4               IOPS    ours",
-        "  randread_4k_qd8    41.3k  1.06 ×",
-        "  randwrite_4k_qd32    812",
-    ]
+    golden.same("tables.txt", drawn(80))
 
 
 def test_a_long_title_has_a_line_of_its_own() -> None:
-    assert drawn(80, "a title that is longer than the names")[:2] == [
-        "a title that is longer than the names",
-        "                      IOPS    ours",
-    ]
+    golden.same("tables.txt", drawn(80, "a title that is longer than the names"))
 
 
 def test_below_their_names_where_there_is_no_room_beside_them() -> None:
-    assert drawn(24) == [
-        "raid0x4",
-        "     IOPS    ours",
-        "  randread_4k_qd8",
-        "    41.3k  1.06 ×",
-        "  randwrite_4k_qd32",
-        "      812",
-    ]
+    golden.same("tables.txt", drawn(24))
 
 
 def test_a_name_that_is_too_long_by_itself_is_wrapped() -> None:
@@ -51,14 +38,7 @@ def test_a_name_that_is_too_long_by_itself_is_wrapped() -> None:
 def test_in_bands_where_they_are_too_long_for_that_too() -> None:
     many = (("4k", *(f"{number}00 MB/s" for number in range(1, 8))),)
     lines = [line.text for line in text_table(Table(("", *"abcdefg"), many, "throughput"), 40)]
-    assert lines == [
-        "throughput   a         b         c",
-        "  4k  100 MB/s  200 MB/s  300 MB/s",
-        "             d         e         f",
-        "  4k  400 MB/s  500 MB/s  600 MB/s",
-        "             g",
-        "  4k  700 MB/s",
-    ]
+    golden.same("tables.txt", lines)
 
 
 def test_colours_are_the_rows() -> None:

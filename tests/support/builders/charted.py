@@ -371,6 +371,12 @@ def demand_loop(array: str = "drivex1", *, best: float = 75e3, base_s: float = 1
     return record("loop", {**facts, "rounds": rounds, **more})
 
 
+def told(chart: Chart) -> list[str]:
+    """What a chart says beside its drawing: title, caption and table."""
+    rows = (chart.table.columns, *chart.table.rows)
+    return [chart.title, chart.caption, *(" | ".join(map(str, row)) for row in rows)]
+
+
 def words(chart: Chart) -> set[str]:
     return {"".join(each.itertext()) for each in parsed(chart.svg).iter("text")}
 

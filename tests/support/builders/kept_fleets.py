@@ -18,8 +18,7 @@ from pytest_ssdqual.report.evidence.evidence import Evidence, of_verdict
 from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet.folder import FleetBay
 from pytest_ssdqual.report.run_folder import checksums
-from pytest_ssdqual.report.run_folder.journal import SCHEMA
-from support.builders.kept_runs import READS, Kept
+from support.builders.kept_runs import READS, Kept, append
 from support.builders.manifests import whole
 
 
@@ -66,9 +65,8 @@ class KeptBay:
         kept.keep(folder)
         lines = [{"kind": "verdict", "test": self._test(each), **plain(each.evidence())} for each in self.promises]
         lines += [{"kind": "error", "test": f"s/test_a.py::test_b[{self.name}-x]", "message": e} for e in self.errors]
-        with (folder / "records.jsonl").open("a") as file:
-            for line in lines:
-                file.write(json.dumps({"schema": SCHEMA, "time": self.started, "writer": "main", **line}) + "\n")
+        for line in lines:
+            append(folder, time=self.started, **line)
         manifest = replace(kept.manifest(folder.name), acceptance=self.acceptance).to_record()
         status = 1 if self.errors or not all(each.evidence().outcome == "pass" for each in self.promises) else 0
         session = {**manifest["sessions"][0], "ended": self.ended, "exit_status": status}  # type: ignore[index]

@@ -22,6 +22,13 @@ from pytest_ssdqual.rig.drives.topology import Drive
 READS = Workload("randread", "4k", 8)
 
 
+def append(folder: Path, **line: object) -> None:
+    """Add a line to the records of a run."""
+    head = {"schema": SCHEMA, "time": "2026-03-01T12:30:00Z", "writer": "main"}
+    with (folder / "records.jsonl").open("a") as file:
+        file.write(json.dumps({**head, **line}) + "\n")
+
+
 @dataclass(frozen=True)
 class KeptMeasurement:
     """One figure of a run; its interval is ``half_percent`` to either side."""

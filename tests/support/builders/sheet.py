@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec, toml
+from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.spec.toml import DocumentError
+from pytest_ssdqual.qual.workload.workload import Workload
 
 #: A sheet that publishes figures of every depth: 300 I/Os a second.
 EVERY_DEPTH = Path(__file__).parents[2] / "data" / "specs" / "every-depth.toml"
@@ -36,10 +40,23 @@ def load(tmp_path: Path, text: str) -> Spec:
     return spec.load(path)
 
 
-def errors(tmp_path: Path, text: str) -> list[str]:
+def loaded(text: str) -> Spec:
+    """The same of a file that is gone afterwards."""
+    with TemporaryDirectory() as folder:
+        return load(Path(folder), text)
+
+
+def bound(of: Spec, claim: str, geometry: Geometry | str, workload: Workload) -> float | None:
+    """The bound of its limit there, if it has one."""
+    array = Geometry.parse(geometry) if isinstance(geometry, str) else geometry
+    limit = of.limit(Claim(claim), array, workload)
+    return limit.bound if limit else None
+
+
+def errors(text: str) -> list[str]:
     """What is wrong with it, one line each, without the file's name."""
     with pytest.raises(DocumentError) as caught:
-        load(tmp_path, text)
+        loaded(text)
     lines = str(caught.value).splitlines()
     assert all(line.startswith("acme.toml: ") for line in lines)
     return [line.removeprefix("acme.toml: ") for line in lines]

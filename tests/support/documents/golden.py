@@ -1,8 +1,9 @@
 """Golden files: the whole wording of one surface in one text file under ``tests/golden``, to be reviewed as text.
 
-    SSDQUAL_WRITE_GOLDEN=1 pytest -k golden tests
+    SSDQUAL_WRITE_GOLDEN=1 pytest -n 0 -k golden tests
 
-writes them anew; ``git diff tests/golden`` shows what a change says now. Other tests assert outcomes and fields.
+writes them anew, and without ``-k`` also those with a part for each test; ``git diff tests/golden`` shows what a change
+says now. Other tests assert outcomes and fields.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import html
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 WRITE = "SSDQUAL_WRITE_GOLDEN"
@@ -55,6 +57,24 @@ def check(name: str, text: str) -> None:
     if os.environ.get(WRITE):
         path.write_text(text)
     assert text == path.read_text(), f"review the wording, then: {WRITE}=1 pytest -k golden"
+
+
+def same(name: str, lines: Iterable[str]) -> None:
+    """Compare with the part of the golden file of that name that the running test has, or write that part."""
+    test = os.environ["PYTEST_CURRENT_TEST"].partition("::")[2].removesuffix(" (call)")
+    path = FOLDER / name
+    texts = parts(path)
+    text = "".join(f"{line.rstrip()}\n" for line in lines)
+    if os.environ.get(WRITE):
+        texts[test] = text
+        path.write_text("".join(f"== {title}\n{part}" for title, part in texts.items()))
+    assert text == texts.get(test), f"review the wording, then write it anew with {WRITE}=1"
+
+
+def parts(path: Path) -> dict[str, str]:
+    """The parts of a golden file by the tests that they are of."""
+    titled = re.split(r"(?m)^== (.*)\n", path.read_text() if path.exists() else "")
+    return dict(zip(titled[1::2], titled[2::2], strict=True))
 
 
 def page_text(page: str) -> str:

@@ -1,7 +1,7 @@
 """Simulated drives that do what a shipped data sheet publishes: ``SIMULATED_SHEET`` is its name.
 
 A drive alone is as fast as its depth and the latency of an empty queue allow, and no faster than the sheet's maximum of
-the mix. An array does what a closed queueing network of such drives does, times ``SIMULATED_ARRAYS``.
+the mix. An array does what a closed queueing network of such drives does.
 """
 
 from __future__ import annotations
@@ -35,13 +35,11 @@ class PublishedDrives:
     iops: tuple[float, float]
     bytes_per_s: tuple[float, float]
     latency_s: tuple[float, float]
-    #: Share of the predicted rate that arrays do.
-    of_arrays: float
 
     @classmethod
     def of_environment(cls) -> PublishedDrives | None:
         key = os.environ.get("SIMULATED_SHEET")
-        return _published(key, float(os.environ.get("SIMULATED_ARRAYS", "1"))) if key else None
+        return _published(key) if key else None
 
     def rate(self, geometry: Geometry, workload: Workload) -> float:
         """I/Os per second of a bare drive or of an array."""
@@ -52,7 +50,7 @@ class PublishedDrives:
             each = self.alone(reads, size, workload.outstanding(1), is_random=False)
             return each * geometry.data_drives
         present = replace(geometry, rebuilding=False)  # the copying itself costs nothing here
-        return self.of_arrays * _of_array(self, present, reads, size, workload.outstanding(geometry.width))
+        return _of_array(self, present, reads, size, workload.outstanding(geometry.width))
 
     def alone(self, reads: float, size: float, depth: float, *, is_random: bool = True) -> float:
         shares = reads, 1 - reads
@@ -76,7 +74,7 @@ def interface(key: str) -> tuple[str, str | None, int | None]:
 
 
 @cache
-def _published(key: str, of_arrays: float) -> PublishedDrives:
+def _published(key: str) -> PublishedDrives:
     sheet = spec.load(key)
     reads, writes = (
         anchor.published.value for anchor in datasheet.anchors(sheet.figures, ("randread", "randwrite"), "4k")
@@ -89,7 +87,7 @@ def _published(key: str, of_arrays: float) -> PublishedDrives:
     }
     most = rates.get("read", reads * BLOCK_BYTES), rates.get("write", writes * BLOCK_BYTES)
     is_slow = sheet.product.drive_class in (DriveClass.SATA, DriveClass.SAS)
-    return PublishedDrives((reads, writes), most, SATA_S if is_slow else NVME_S, of_arrays)
+    return PublishedDrives((reads, writes), most, SATA_S if is_slow else NVME_S)
 
 
 @cache

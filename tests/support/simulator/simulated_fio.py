@@ -9,8 +9,8 @@ from __future__ import annotations
 import gzip
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
@@ -32,7 +32,6 @@ from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time
 from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
 from pytest_ssdqual.rig.measure.session import Setup
 from support.builders import fio_documents
-from support.builders.strategies import fio_bucket
 from support.fakes.scripted import completed
 from support.simulator.pairs import pairs
 from support.simulator.published_drives import PublishedDrives
@@ -55,8 +54,6 @@ SHARED = 1 / 3
 LONGEST_S = 2.5
 #: What a rebuild leaves to the load, and how long it takes.
 LEFT, REBUILD_S = 0.5, 270.0
-#: About how many I/Os of each direction are begun and not timed while a process is looked at.
-AHEAD = 7
 
 
 @dataclass(frozen=True)
@@ -198,7 +195,7 @@ class Fio:
 class UnderWay:
     """A fio process that is looked at while it runs; time passes when somebody waits, and only then.
 
-    Its reports scatter independently by ``noise``. It dies after ``dies_s``, if that comes before its end.
+    It dies after ``dies_s``, if that comes before its end.
     """
 
     documents: list[bytes]
@@ -207,16 +204,12 @@ class UnderWay:
     last_words: str = "fio: pid=77, got signal=9"
     #: What it says although it does not die.
     said: str = ""
-    #: Called whenever somebody waits.
-    wait_on: Callable[[], None] = lambda: None
     #: What each document adds, of each target; and what is called with those that were written.
     intervals: Sequence[Sequence[Interval]] = ()
     ran: Callable[[Sequence[Sequence[Interval]]], None] = lambda parts: None
     #: Before the burst whose run time is reported: the other bursts and all pauses.
     others_s: float = 0.0
     now_s: float = 0.0
-    parts: list[bytes] = field(default_factory=list)
-    given: int = 0
     ended: bool = False
     #: Its output, when it has ended.
     output: bytes = b""
@@ -229,7 +222,6 @@ class UnderWay:
         return not self.ended and self.now_s < self.lasts_s
 
     def rest(self, seconds: float) -> bool:
-        self.wait_on()
         self.now_s += seconds
         return self.is_alive()
 
@@ -239,12 +231,6 @@ class UnderWay:
             return self.output
         begun = self.documents[self._count][:400] if self.is_alive() else b""
         return b"".join(self.documents[: self._count]) + begun
-
-    def read_new(self) -> Iterator[bytes]:
-        data = self.written()[self.given :]
-        self.given += len(data)
-        self.parts.append(gzip.compress(data, mtime=0))
-        yield data
 
     def wait(self, seconds: float) -> FinishedProcess:
         self.now_s = max(self.now_s, self.lasts_s)
@@ -269,15 +255,8 @@ class UnderWay:
         data = self.output = b"".join([*written, final])
         self.ran([part[:count] for part in self.intervals])
         self.ended = True
-        packed = gzip.compress(data[self.given :], mtime=0)
         done = replace(completed(["fio"], stderr=said), elapsed_s=self.others_s + self.now_s)
-        return FinishedProcess(done, b"".join([*self.parts, packed]))
-
-    def __enter__(self) -> UnderWay:
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        self.ended = True
+        return FinishedProcess(done, gzip.compress(data, mtime=0))
 
 
 def filling(array: Array, fill: Fill) -> UnderWay:
@@ -448,15 +427,6 @@ def histogram(ios: int, mean_ns: float) -> LatencyHistogram:
     return LatencyHistogram.from_bins(
         {round(mean_ns * factor): count for (_, factor), count in zip(LATENCIES, counts, strict=True) if count}
     )
-
-
-def in_buckets(done: Interval) -> Interval:
-    """With latencies as fio counts them: of hours of scatter there would be thousands of bins otherwise."""
-    reads, writes = (
-        LatencyHistogram.merged(LatencyHistogram.from_bins({fio_bucket(ns): count}) for ns, count in each.bins)
-        for each in (done.read_latency, done.write_latency)
-    )
-    return replace(done, read_latency=reads, write_latency=writes)
 
 
 def fail(setup: Setup, array: Array, missing: int) -> Array:

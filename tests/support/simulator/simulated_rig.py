@@ -19,12 +19,13 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -99,65 +100,76 @@ FETCHES = (process.FETCH, process.FETCH_REST, process.READ_NEW)
 LSBLK_BYTES = 480_103_981_056
 
 
+#: How a field of the scene is read of its variable, by what it is.
+READ: dict[str, Callable[[str], object]] = {
+    "int": int,
+    "float": float,
+    "bool": bool,
+    "str": str,
+    "tuple[str, ...]": lambda text: tuple(text.split()),
+    "dict[str, str]": pairs_of,
+    "dict[str, float]": lambda text: {name: float(each) for name, each in pairs_of(text).items()},
+    "dict[str, int]": lambda text: {name: int(each) for name, each in pairs_of(text).items()},
+}
+#: Variables with another name than their field.
+VARIABLES = {"md_iops": "MD", "path_bytes_per_s": "PATH_BYTES", "takes_s": "TAKES"}
+
+
 @dataclass(frozen=True)
 class Scene:
-    """What is wrong with the machine."""
+    """What is wrong with the machine: each field is the variable ``SIMULATED_`` of its name."""
 
-    drives: int
+    drives: int = 4
     #: Of several, separated by ``|``, the drives have one each in turn.
-    model: str
+    model: str = "QEMU NVMe Ctrl"
     #: Serial → share of the speed.
-    slow: dict[str, float]
+    slow: dict[str, float] = field(default_factory=dict)
     #: The same of drives that share a path, while several of them work.
-    path: dict[str, float]
+    path: dict[str, float] = field(default_factory=dict)
     #: This array cannot be built.
-    broken: str
+    broken: str = ""
     #: Where a bug of the program shows: ``fill``, ``run``, ``fill:raid5x4``, ``run:raid5x4:randread_4k_qd8``.
-    mistakes: tuple[str, ...]
+    mistakes: tuple[str, ...] = ()
     #: fio's run of this number never comes back, and neither does the machine.
-    lost_at: int
+    lost_at: int = 0
     #: At fio's run of this number somebody presses Ctrl-C.
-    interrupted_at: int
+    interrupted_at: int = 0
     #: At fio's run of this number the process that measures is killed.
-    killed_at: int
+    killed_at: int = 0
     #: By how much a round differs from the mean, as a share of it.
-    noise: float
-    #: The same of each report of a process that is looked at while it runs.
-    scatter: float
-    #: fio's processes that are looked at while they run die after so many seconds; 0: they do not.
-    dies_s: float
+    noise: float = 0.01
     #: Commands that are not installed.
-    missing: tuple[str, ...]
+    missing: tuple[str, ...] = ()
     #: This option is one that its fio does not know.
-    unknown_option: str
+    unknown_option: str = ""
     #: What smartctl says instead of identifying the first drive.
-    unidentified: str
+    unidentified: str = ""
     #: Serial → what the middle of the drive returns: ``zeroes``, ``elsewhere``, ``earlier``, ``damaged``, ``unstable``;
     #: or that it is read slowly, always (``slow``) or once (``paused``).
-    wrong: dict[str, str]
+    wrong: dict[str, str] = field(default_factory=dict)
     #: What it says instead of every drive's health; empty: they are healthy.
-    without_health: str
+    without_health: str = ""
     #: Serial → bytes, of drives that are no ordinary ones.
-    sizes: dict[str, int]
+    sizes: dict[str, int] = field(default_factory=dict)
     #: What the drives' WWNs begin with; empty: they have none.
-    wwn: str
+    wwn: str = ""
     #: Bytes of the drives' blocks, and how many I/Os they queue; 0: they do not say.
-    block: int
-    queue: int
+    block: int = 512
+    queue: int = 0
     #: Bytes of the writes that they prefer.
-    preferred: int
+    preferred: int = 512
     #: Its drives report a critical warning as soon as something was measured.
-    worn: bool
-    #: What goes wrong around each run, see ``simulated_surroundings``.
+    worn: bool = False
     #: IOPS that no array exceeds.
-    md_iops: float
+    md_iops: float = math.inf
     #: Bytes per second that drives side by side transfer together at most.
-    path_bytes_per_s: float
-    trouble: tuple[str, ...]
+    path_bytes_per_s: float = math.inf
+    #: What goes wrong around each run, see ``simulated_surroundings``.
+    trouble: tuple[str, ...] = ()
     #: How often those who ask are told that somebody holds the first two drives.
-    held: int
+    held: int = 0
     #: How long each process of fio lasts in truth, for those who watch; 0: no time passes.
-    takes_s: float
+    takes_s: float = 0.0
 
     def model_of(self, number: int) -> str:
         """Model of the drive with this number, counted from 1."""
@@ -176,41 +188,12 @@ class Scene:
         only = os.environ.get("SIMULATED_ONLY", machine)
         ordinary = {"SIMULATED_DRIVES": os.environ.get("SIMULATED_DRIVES", "4")}
         given = os.environ.get if only == machine else ordinary.get
-        slow, path = (
-            {serial: float(share) for serial, share in pairs_of(given(name, "")).items()}
-            for name in ("SIMULATED_SLOW", "SIMULATED_PATH")
-        )
-        sizes = given("SIMULATED_SIZES", "").split(",")
-        return cls(
-            drives=int(given("SIMULATED_DRIVES", "4")),
-            model=given("SIMULATED_MODEL", "QEMU NVMe Ctrl"),
-            slow=slow,
-            path=path,
-            broken=given("SIMULATED_BROKEN", ""),
-            mistakes=tuple(given("SIMULATED_MISTAKES", "").split()),
-            lost_at=int(given("SIMULATED_LOST_AT", "0")),
-            interrupted_at=int(given("SIMULATED_INTERRUPTED_AT", "0")),
-            killed_at=int(given("SIMULATED_KILLED_AT", "0")),
-            noise=float(given("SIMULATED_NOISE", "0.01")),
-            scatter=float(given("SIMULATED_SCATTER", "0.01")),
-            dies_s=float(given("SIMULATED_DIES", "0")),
-            wrong=pairs_of(given("SIMULATED_WRONG", "")),
-            missing=tuple(given("SIMULATED_MISSING", "").split()),
-            unknown_option=given("SIMULATED_UNKNOWN_OPTION", ""),
-            unidentified=given("SIMULATED_UNIDENTIFIED", ""),
-            without_health=given("SIMULATED_WITHOUT_HEALTH", ""),
-            sizes={serial: int(size) for serial, _, size in (each.partition("=") for each in sizes if each)},
-            wwn=given("SIMULATED_WWN", ""),
-            block=int(given("SIMULATED_BLOCK", "512")),
-            queue=int(given("SIMULATED_QUEUE", "0")),
-            preferred=int(given("SIMULATED_PREFERRED", "512")),
-            worn=bool(given("SIMULATED_WORN")),
-            md_iops=float(given("SIMULATED_MD", "inf")),
-            path_bytes_per_s=float(given("SIMULATED_PATH_BYTES", "inf")),
-            trouble=tuple(given("SIMULATED_TROUBLE", "").split()),
-            held=int(given("SIMULATED_HELD", "0")),
-            takes_s=float(given("SIMULATED_TAKES", "0")),
-        )
+        said: dict[str, Any] = {}
+        for each in fields(cls):
+            text = given(f"SIMULATED_{VARIABLES.get(each.name, each.name.upper())}")
+            if text is not None:
+                said[each.name] = READ[str(each.type)](text)
+        return cls(**said)
 
 
 class Held:

@@ -53,7 +53,7 @@ def test_the_bars_are_of_the_steady_state_and_hold_every_io(monkeypatch: pytest.
 def test_latencies_within_a_decade_are_labelled_in_their_unit(monkeypatch: pytest.MonkeyPatch) -> None:
     chart = drawn(monkeypatch, Saturation(strategies.run(STEADY, workload=WRITE, rounds=80), 10**7))
     assert chart is not None
-    words = {"".join(each.itertext()) for each in charted.parsed(chart.svg).iter("text")}
+    words = charted.words(chart)
     assert "mathdefault" not in chart.svg
     assert any(each.endswith(" ms") for each in words)
 
@@ -63,7 +63,7 @@ def test_each_of_few_drives_has_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     chart = drawn(monkeypatch, Saturation(pair, 10**7))
     assert chart is not None
     assert [row[1] for row in chart.table.rows] == ["12,000", "6,000"]
-    assert {"S0", "S1"} <= {"".join(each.itertext()) for each in charted.parsed(chart.svg).iter("text")}
+    assert {"S0", "S1"} <= charted.words(chart)
 
 
 def test_many_drives_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +77,7 @@ def test_a_promised_latency_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     promised = charted.judged(Claim.P99_9_LATENCY, "drivex1", [WRITE], 160e6, 200e6, about=About.SATURATION)
     chart = drawn(monkeypatch, Saturation(strategies.run(STEADY, workload=WRITE, rounds=80), 10**7), promised)
     assert chart is not None
-    assert "promised, p99.9: ≤ 200 ms" in {"".join(each.itertext()) for each in charted.parsed(chart.svg).iter("text")}
+    assert "promised, p99.9: ≤ 200 ms" in charted.words(chart)
 
 
 def test_without_a_steady_state_or_fios_output_there_is_no_chart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +99,7 @@ def test_latency_over_time_has_mean_and_maximum_of_each_report(monkeypatch: pyte
         for value in values
     ]
     assert last.mean_ns > 9 * first.mean_ns
-    assert {"mean", "slowest I/O"} <= {"".join(each.itertext()) for each in charted.parsed(chart.svg).iter("text")}
+    assert {"mean", "slowest I/O"} <= charted.words(chart)
 
 
 def test_an_unsteady_saturation_has_its_latency_over_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,9 +120,7 @@ def test_each_point_of_dirth_has_a_line_over_all_rounds(monkeypatch: pytest.Monk
     # Of five rounds, of which a second each is simulated here.
     found = required(grid.points)
     assert [name for name, _ in points] == [f"{name}, {point}" for name, point in found.items()]
-    assert set(name for name, _ in points) <= {
-        "".join(each.itertext()) for each in charted.parsed(chart.svg).iter("text")
-    }
+    assert {name for name, _ in points} <= charted.words(chart)
     counts = [int(count.replace(",", "")) for _, count in points]
     assert counts == pytest.approx([5 * point.iops for point in found.values()], rel=1e-3)
 

@@ -18,10 +18,6 @@ def only_grid(record: Record) -> queue_depth.DemandGrid:
     return found
 
 
-def words(svg: str) -> set[str]:
-    return {"".join(each.itertext()) for each in charted.parsed(svg).iter("text")}
-
-
 def test_the_page_has_both_charts_of_a_grid() -> None:
     keys = [each.key for each in charts(charted.story(charted.demand_loop()))]
     assert [each for each in keys if each.startswith("demand")] == [
@@ -50,7 +46,7 @@ def test_only_the_last_window_counts() -> None:
 def test_variation_has_a_line_for_each_number_of_threads() -> None:
     chart = queue_depth.variation(only_grid(charted.demand_loop()))
     steps = {f"TC{each}" for each in snia.DEMANDS}
-    assert steps <= words(chart.svg)
+    assert steps <= charted.words(chart)
     assert chart.table.columns[1:] == ("TC1", "TC2", "TC4", "TC6", "TC8", "TC16", "TC32")
     assert [row[0] for row in chart.table.rows] == ["1", "2", "4", "6", "8", "16", "32"]
     assert "MaxIOPS is 72,865 IOPS at TC32/QD8, mean 3.51 ms" in chart.caption
@@ -58,7 +54,7 @@ def test_variation_has_a_line_for_each_number_of_threads() -> None:
 
 def test_intensity_names_the_three_points() -> None:
     chart = queue_depth.intensity(only_grid(charted.demand_loop()))
-    assert {MIN_IOPS, MID_IOPS, MAX_IOPS} <= words(chart.svg)
+    assert {MIN_IOPS, MID_IOPS, MAX_IOPS} <= charted.words(chart)
     assert [row[0] for row in chart.table.rows[:3]] == [MIN_IOPS, MID_IOPS, MAX_IOPS]
     assert chart.table.rows[0] == (MIN_IOPS, "TC1/QD1", "8,824 IOPS", "113 µs")
     assert len(chart.table.rows) == 3 + 49
@@ -69,7 +65,7 @@ def test_a_drive_that_is_always_too_slow_has_no_best() -> None:
     chart = queue_depth.variation(grid)
     assert "there is no MaxIOPS" in chart.caption
     assert "unsteady" in chart.caption
-    assert MAX_IOPS not in words(queue_depth.intensity(grid).svg)
+    assert MAX_IOPS not in charted.words(queue_depth.intensity(grid))
 
 
 def test_loops_without_a_grid_and_damaged_ones_have_no_chart() -> None:

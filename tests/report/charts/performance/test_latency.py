@@ -153,7 +153,9 @@ def test_limits_that_differ_say_what_they_are_of(tmp_path: Path) -> None:
     notes = Notes.of(charted.story(*records, *verdicts, folder=tmp_path))
     tails = [found for each in notes.measured if (found := latency.tail(notes, each))]
     chart = latency.chart(notes, tails, "Tails")
-    words = {"".join(each.itertext()) for each in charted.parsed(chart.svg).iter("text")}
-    assert {"promised, p99: ≤ 30 ms for randread_4k_qd8", "promised, p99: ≤ 80 ms for 2 of them"} <= words
+    assert {
+        "promised, p99: ≤ 30 ms for randread_4k_qd8",
+        "promised, p99: ≤ 80 ms for 2 of them",
+    } <= charted.words(chart)
     one = latency.chart(notes, tails[:1], "Tail")
     assert "promised, p99: ≤ 30 ms<" in one.svg
