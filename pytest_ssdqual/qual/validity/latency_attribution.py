@@ -135,9 +135,12 @@ def _of_members(found: Shortfall, asked: LatencyEvidence) -> Cause:
     far = bool(slow) and slow[0][0] >= attribution.STANDS_OUT
     if named and len(named) <= len(asked.own) / 3 and (far or _is_enough(asked, named)):
         whose = "its" if len(named) == 1 else "their"
-        times = ", ".join(f"{share:.1f}" for share, _ in slow[: min(NAMED, len(named))])
+        times = ", ".join(f"{share:.3g}" for share, _ in slow[: min(NAMED, len(named))])
         return drives(f"{whose} own latency is {times} times that of the median drive", named)
-    if asked.alone_ns is not None:
+    if asked.alone_ns is not None and asked.alone_ns <= asked.limit_ns:
+        times = asked.measured_ns / asked.alone_ns
+        what = f"{found.geometry} has {times:.3g} times the latency that follows from the drives' own curves"
+    elif asked.alone_ns is not None:
         what = f"{found.geometry} of these drives has {format_latency(asked.alone_ns)}, by their own curves"
     elif asked.often is not None:
         what = f"the bare drives are slower than the limit {asked.often:.2g} times as often as promised"

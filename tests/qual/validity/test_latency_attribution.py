@@ -43,6 +43,13 @@ def test_drives_whose_curves_predict_the_latency_are_the_cause() -> None:
     assert (found.culprit, found.drives) == (Culprit.DRIVES, ())
 
 
+def test_a_latency_that_keeps_the_promise_is_no_evidence_against_the_drives() -> None:
+    found = attribute(late(5.1, 4.8))
+    assert found.culprit is Culprit.DRIVES
+    assert "1.06 times" in found.evidence
+    assert "4.8" not in found.evidence
+
+
 def test_drive_is_named_if_a_median_one_would_keep_the_promise() -> None:
     slow = with_latency(late(8, 7.5), own=EVEN | {"C": 1.8}, replaced=lambda drives: 4e6 if "C" in drives else 7.5e6)
     found = attribute(slow)

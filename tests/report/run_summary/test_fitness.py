@@ -11,6 +11,8 @@ from support.documents import golden
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.stats import throughput
+from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
+from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.run_folder.manifest import UNREADABLE, Document
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.run_summary.fitness import Counts, Fitness, count, stand
@@ -102,3 +104,21 @@ def test_the_sheet_of_another_model_is_a_limit_of_the_verdict() -> None:
     verdict = stand(Counts(passed=1), forced)
     assert verdict.remarks == ("The spec acme is not for these drives (--ssd-force-spec).",)
     assert verdict.fitness is Fitness.FIT
+
+
+def test_a_drive_that_settled_far_below_its_siblings_keeps_a_set_from_being_fit() -> None:
+    counted = Counts(passed=5, uneven=("Drive S3 had settled at 59 %.",))
+    assert stand(counted, ENDED).fitness is Fitness.NO_VERDICT
+    assert counted.uneven[0] in stand(counted, ENDED).gaps
+    # A short protocol writes too little to settle.
+    assert stand(counted, replace(ENDED, acceptance=False)).fitness is Fitness.FIT
+
+
+def test_only_what_acquits_the_drives_is_a_cause_that_is_no_drive() -> None:
+    def limited(culprit: Culprit | None) -> int:
+        cause = Cause(culprit, "it is") if culprit else None
+        return count([Judged.of("t", replace(claimed(), outcome=Finding.INCONCLUSIVE, cause=cause))], ()).limited
+
+    assert [limited(culprit) for culprit in (Culprit.MD, Culprit.HOST, Culprit.PATH, Culprit.MEASUREMENT)] == [1] * 4
+    others = (Culprit.DRIVE, Culprit.PRODUCT, Culprit.UNKNOWN, Culprit.UNEXPLAINED, None)
+    assert [limited(culprit) for culprit in others] == [0] * 5

@@ -82,3 +82,18 @@ def test_capacities_that_were_not_counted_are_empty() -> None:
     assert rows([earlier]) == [("conditioning", "raid5x3", WRITES, "")]
     assert drive_history.phrase(charted.story(earlier)) == f"conditioning: {WRITES}"
     assert drive_history.phrase(RunReader(charted.NOWHERE, UNREADABLE, ())) == ""
+
+
+def test_a_drive_that_settled_far_below_its_siblings_is_named() -> None:
+    drives = [{"serial": f"S{number}", "model": "A"} for number in range(4)] + [{"serial": "B", "model": "other"}]
+
+    def uneven(**rates: float) -> list[str]:
+        settled = charted.record("conditioned", {"geometry": "drivex5", "workload": WRITES, "rates": rates})
+        return list(drive_history.uneven(charted.story(settled, manifest={"bays": [{"drives": drives}]})))
+
+    assert uneven(S0=1000, S1=590, S2=1010, S3=990) == ["S1"]
+    assert uneven(S0=1000, S1=990) == []
+    assert uneven(S0=1000, S1=590) == ["S1"]
+    # Half of them may be bad; a drive of another model is no sibling.
+    assert uneven(S0=1000, S1=590, S2=1010, S3=600) == ["S1", "S3"]
+    assert uneven(S0=1000, S1=990, B=400) == []
