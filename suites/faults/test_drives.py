@@ -106,7 +106,7 @@ def test_a_drive_that_turns_read_only(journey: Journey) -> None:
     finally:
         vm.mend(MEMBER)
     seen = journey.observe("read_only", run, *told(run, WRITES), *worsened(run))
-    worse = "its own SMART health assessment is now FAILED; new critical warning: media is read-only"
+    worse = "its own SMART health assessment is FAILED; critical warning: media is read-only"
     said = (failed(f"{worse}; it returned media errors"), f"in red: {worse}")
     assert seen == Observed(said, "continues", KEPT, **ORDERLY)
     journey.resume_apart("read_only", run, MEMBER)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.validity.attribution import Culprit
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.evidence.health import OF_HEALTH
 from pytest_ssdqual.report.run_folder.reader import Record
 
 WORDS = {Finding.FAIL: "failed", Finding.INCONCLUSIVE: "inconclusive", Finding.BOUNDED: "bounded"}
@@ -53,6 +54,11 @@ class CauseGroup:
         outcomes = [outcome for outcome in WORDS if any(broken.outcome is outcome for broken in self.broken)]
         total = sum(self.of[each] for each in outcomes)
         return f"{len(self.broken):,} of {total:,} {' or '.join(WORDS[each] for each in outcomes)} promises"
+
+    @property
+    def is_of_health(self) -> bool:
+        """Return whether nothing but the health of drives is broken."""
+        return all(broken.claim in OF_HEALTH for broken in self.broken)
 
     @property
     def advice(self) -> str:

@@ -139,11 +139,14 @@ def _failed_alone(evidence: Iterable[Evidence]) -> dict[str, int]:
 def _causes(run: RunView) -> Iterator[Reason]:
     """Yield the gravest reasons of the verdict: drives that failed, causes, errors."""
     remedy = next_step.advice(run)  # the next step has it
+    defective = [each for each in run.changed if each.defects]
+    told = {run.manifest.serials.get(each.drive) for each in defective}
     named = [
-        *_of_drives(run, [each for each in run.changed if each.defects], failed_drives(run)),
+        *_of_drives(run, defective, failed_drives(run)),
         *(
             Reason(f"{each.headline}. Remedy: {each.advice}" if each.advice not in ("", remedy) else each.headline)
             for each in run.causes
+            if not (each.is_of_health and told.issuperset(each.drives))
         ),
     ]
     found = [

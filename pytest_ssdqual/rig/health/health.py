@@ -255,12 +255,12 @@ def changes(before: DriveHealth, after: DriveHealth, limits: HealthTable = ORDIN
     drive's, and endurance is used up by the load: these are shown, and decide nothing.
     """
     if after.passed is False and before.passed is not False:
-        yield "its own SMART health assessment is now FAILED", True
+        yield "its own SMART health assessment is FAILED", True
     new = (after.critical_warning or 0) & ~(before.critical_warning or 0) & 0xFF
     for bit in range(new.bit_length()):
         if new >> bit & 1:
             known = CRITICAL_WARNINGS[bit] if bit < len(CRITICAL_WARNINGS) else f"bit {bit}"
-            yield f"new critical warning: {known}", known != TOO_WARM
+            yield f"critical warning: {known}", known != TOO_WARM
     if (counts := media_errors_of_one_log(before, after)) is not None:
         yield from _risen(MEDIA_ERRORS, *counts, limits)
     elif after.media_errors:

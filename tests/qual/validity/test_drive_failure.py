@@ -103,7 +103,7 @@ def test_drive_that_is_gone_or_failed_is_named(error: str, drive: DriveTrace, fi
 
 
 def test_failed_assessment_blames_the_drive() -> None:
-    drives = [nvme(0, present=False), nvme(1, smart=("its own SMART health assessment is now FAILED",))]
+    drives = [nvme(0, present=False), nvme(1, smart=("its own SMART health assessment is FAILED",))]
     found = attribute(ERROR, drives, said("DMAR: [DMA Write] Request device [01:00.0] fault addr 0"))
     assert [each.serial for each in found.drives] == ["S1"]
 

@@ -105,6 +105,17 @@ def test_a_drive_whose_health_worsened_did_not_fail(write_run: WriteRun) -> None
     check(first_screen(write_run(judged(healthy()), worse, bays=BAYS)))
 
 
+def test_an_unhealthy_drive_is_one_cause_whether_it_got_worse_or_was_before(write_run: WriteRun) -> None:
+    findings = {"S1": (), "S2": ("media errors rose from 0 to 7",)}
+    broken = judged(of_drives("drivex2", findings, "one has findings", spec="acme"))
+    worse = record("drive_worsened", drive="S2", name="ACME 2", findings=findings["S2"], defects=findings["S2"])
+    for records in ((broken,), (broken, worse)):
+        screen = first_screen(write_run(*records, bays=BAYS))
+        assert len(screen.causes) == 1
+        assert "S2" in screen.causes[0].sentence
+        assert "S2" in screen.steps[0].command
+
+
 def test_no_defect_is_left_out_among_changes_of_all_drives(write_run: WriteRun) -> None:
     """Of a shelf that lost its power each drive counts an unsafe shutdown."""
     serials = [f"S{number}" for number in range(8)]

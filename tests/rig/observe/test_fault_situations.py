@@ -27,7 +27,7 @@ TAKEN = "md/raid:md100: Disk failure on {}, disabling device."
 FATAL = "nvme 0000:01:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Data Link Layer, (Receiver ID)"
 ALL_ONES = "nvme nvme0: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0x10"
 GONE, FAULTY, PRESENT, READ_ONLY = "gone", "faulty", "present", "read only"
-SMART = "its own SMART health assessment is now FAILED"
+SMART = "its own SMART health assessment is FAILED"
 
 
 def status(words: str) -> str:
@@ -211,7 +211,7 @@ FURTHER = {
     ),
     "failed by mdadm": Case(UNKNOWN, (TAKEN.format("nvme0n1"),), word="mdadm --fail"),
     "read-only without a reason": Case(REFUSED, (), state=READ_ONLY, word="setrw"),
-    "read-only by its own word": Case(DRIVE, (), state=READ_ONLY, smart=("new critical warning: media is read-only",)),
+    "read-only by its own word": Case(DRIVE, (), state=READ_ONLY, smart=("critical warning: media is read-only",)),
     "interrupt line disabled": Case(
         HOST, ('irq 35: nobody cared (try booting with the "irqpoll" option)', "Disabling IRQ #35", TIMEOUT, IO)
     ),
