@@ -198,13 +198,13 @@ def test_tests_without_a_verdict_count_until_they_pass(
     monkeypatch.setenv("BROKEN", "1")
     assert inner.run(*args, "-k", "iops or own").ret == FAILED
     assert inner.records("passed") == []
-    args = (*args, "--ssd-resume=last", "-k")
-    assert inner.run(*args, "iops").ret == FAILED
+    resumed = (*args, "--ssd-resume=last", "-k")
+    assert inner.run(*resumed, "iops").ret == FAILED
     assert "and 4 more" in inner.all_cases()["not green"].message
     monkeypatch.delenv("BROKEN")
-    assert inner.run(*args, "iops or own").ret == OK
+    assert inner.run(*resumed, "iops or own").ret == OK
     assert not headline(inner.folder()).startswith("## No verdict")
-    assert inner.run(*args, "iops").ret == OK
+    assert inner.run(*resumed, "iops").ret == OK
 
 
 def test_only_the_promise_that_failed_as_expected_is_marked(inner: Inner, suite: str) -> None:
