@@ -39,9 +39,10 @@ def test_drive_that_fails_in_an_array_is_a_failure_that_names_it(
     inner: Inner, monkeypatch: pytest.MonkeyPatch, trouble: str, word: str
 ) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", f"{trouble}:SSDQ0002")
-    result = run(inner, '"raid5", widths=[4]')
-    result.assert_outcomes(failed=1, errors=1)
-    failure, error = sorted(inner.cases().values(), key=lambda case: case.outcome, reverse=True)
+    run(inner, '"raid5", widths=[4]', health=True).assert_outcomes(failed=2, errors=1)
+    cases = inner.cases()
+    assert "SSDQ0002" in cases.pop("test_health").message
+    failure, error = sorted(cases.values(), key=lambda case: case.outcome, reverse=True)
     assert failure.outcome == "failure"
     assert "SSDQ0002" in failure.message
     assert word in failure.message
@@ -102,6 +103,7 @@ def test_failed_assessment_is_a_failure_of_the_health_promise(inner: Inner, monk
     assert "assessment" in case.message
     assert case.properties["ssd.drives_failed"] == "SSDQ0003"
     assert case.properties["ssd.claim"] == "drive_health"
+    assert inner.verdict().fitness is Fitness.NOT_FIT
 
 
 def test_health_of_good_drives_is_judged_last_and_passes(inner: Inner) -> None:
@@ -111,16 +113,9 @@ def test_health_of_good_drives_is_judged_last_and_passes(inner: Inner) -> None:
     assert inner.records("drive_worsened") == []
 
 
-def test_failed_drive_fails_the_health_promise_too(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0002")
-    run(inner, '"raid5", widths=[4]', health=True).assert_outcomes(failed=2, errors=1)
-    assert "SSDQ0002" in inner.cases()["test_health"].message
-
-
-@pytest.mark.parametrize("health", [True, False])
-def test_drive_that_got_worse_is_never_fit(inner: Inner, monkeypatch: pytest.MonkeyPatch, health: bool) -> None:
+def test_drive_that_got_worse_is_never_fit(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "assessment:SSDQ0003")
-    run(inner, '"raid5", widths=[4]', health=health)
+    run(inner, '"raid5", widths=[4]').assert_outcomes(passed=2)
     assert inner.verdict().fitness is Fitness.NOT_FIT
 
 
@@ -241,47 +236,40 @@ def test_a_member_that_md_dropped_unseen_makes_no_run_green(inner: Inner, monkey
     assert any("degraded by 1" in case.message for case in inner.all_cases().values())
 
 
-@pytest.mark.parametrize(("trouble", "word"), [("retries", "failed or retried commands"), ("iucrc", "iuCRC error")])
-@pytest.mark.parametrize("smart_type", ["auto", "none"])
+@pytest.mark.parametrize(
+    ("trouble", "word", "smart_type"),
+    [("retries", "failed or retried commands", "auto"), ("iucrc", "iuCRC error", "none")],
+)
 def test_repairs_of_the_kernel_are_shown_and_fail_nothing(
     inner: Inner, monkeypatch: pytest.MonkeyPatch, trouble: str, word: str, smart_type: str
 ) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", f"{trouble}:SSDQ0003")
-    result = run(inner, '"drive"', f"--ssd-smart-type={smart_type}", "-o", "ssd_page=true")
-    result.assert_outcomes(passed=2)
-    for name in ("summary.md", "report.html"):
-        text = (inner.folder() / name).read_text()
+    result = run(inner, '"drive"', f"--ssd-smart-type={smart_type}", "-o", "ssd_page=true", health=True)
+    assert result.parseoutcomes().keys() <= {"passed", "skipped"}
+    shown = {name: (inner.folder() / name).read_text() for name in ("summary.md", "report.html")}
+    for name, text in {**shown, "terminal": result.stdout.str()}.items():
         assert "its link" in text, name
         assert word in text, name
-    terminal = result.stdout.str()
-    assert "its link" in terminal
-    assert word in terminal
     findings = inner.suite_properties()["ssd.health_findings"]
     assert "SSDQ0003" in findings
     assert word in findings
     assert "SSDQ0002" not in findings
     assert inner.verdict().fitness is Fitness.FIT
+    health = [record for record in inner.records("verdict") if record["test"].endswith("::test_health")]
+    assert [any("its link" in remark for remark in each["remarks"]) for each in health] == [True] * len(health)
+    assert len(health) == (smart_type == "auto")
 
 
-@pytest.mark.parametrize("trouble", ["retries", "iucrc"])
-@pytest.mark.parametrize("smart_type", ["auto", "none"])
+@pytest.mark.parametrize(("trouble", "smart_type"), [("retries", "none"), ("iucrc", "auto")])
 def test_repaired_errors_fail_by_the_limit_of_the_spec(
     inner: Inner, monkeypatch: pytest.MonkeyPatch, trouble: str, smart_type: str
 ) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", f"{trouble}:SSDQ0003")
     limits = "[health]\nretried_errors = 10\n"
-    run(inner, '"drive"', f"--ssd-smart-type={smart_type}", health=True, limits=limits).assert_outcomes(
-        passed=2, failed=1
-    )
+    result = run(inner, '"drive"', f"--ssd-smart-type={smart_type}", health=True, limits=limits)
+    result.assert_outcomes(passed=2, failed=1)
     assert "SSDQ0003" in inner.cases()["test_health"].message
     assert inner.verdict().fitness is Fitness.NOT_FIT
-
-
-def test_the_health_of_all_drives_remarks_what_was_repaired(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SIMULATED_TROUBLE", "retries:SSDQ0003")
-    run(inner, '"drive"', health=True).assert_outcomes(passed=3)
-    (health,) = [record for record in inner.records("verdict") if record["test"].endswith("::test_health")]
-    assert any("its link" in remark for remark in health["remarks"])
 
 
 def test_a_locked_drive_is_refused_in_the_plan_with_the_cure(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:

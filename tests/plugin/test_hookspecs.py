@@ -19,8 +19,8 @@ def test_a_site_can_refuse_drives_with_its_own_reasons(inner: Inner) -> None:
     )
     for more in ((), ("--collect-only",)):
         said = inner.refused("--ssd-devices=/dev/nvme*", *more)
-        assert said.count("is not on the asset list") == 2
-        assert "/dev/nvme1n1 (QEMU NVMe Ctrl, serial SSDQ0002): is not on the asset list." in said
+        assert said.count("the asset list") == 2
+        assert "serial SSDQ0002): " in said
         assert "SSDQ0004" not in said
 
 

@@ -95,12 +95,12 @@ def test_every_name_of_the_plugin_has_its_prefix(inner: Inner) -> None:
     assert [line for line in declare.MARKERS if not line.startswith("ssd_")] == []
 
 
-@pytest.mark.parametrize("name", ["array", "run", "loop", "sla", "workload"])
-def test_a_common_word_is_no_fixture_of_the_plugin(inner: Inner, name: str) -> None:
-    inner.pytester.makepyfile(f"def test_it({name}): pass")
+def test_a_common_word_is_no_fixture_of_the_plugin(inner: Inner) -> None:
+    names = ("array", "run", "loop", "sla", "workload")
+    inner.pytester.makepyfile("\n".join(f"def test_{name}({name}): pass" for name in names))
     result = inner.run()
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines([f"*fixture '{name}' not found*"])
+    result.assert_outcomes(errors=len(names))
+    result.stdout.fnmatch_lines([f"*'{name}' not found*" for name in names])
 
 
 def test_no_word_without_devices(inner: Inner) -> None:
@@ -122,10 +122,9 @@ def test_nothing_heavy_is_loaded(pytester: pytest.Pytester) -> None:
 def test_our_tests_are_skipped_with_what_to_type(inner: Inner) -> None:
     result = inner.run(inner.suite("raid5"), "-rs")
     assert set(inner.outcomes().values()) == {"skipped"}
-    assert {case.message for case in inner.cases().values()} == {
-        "needs drives: add --ssd-devices='/dev/sd[b-i]' (all data on them will be DESTROYED), "
-        "or --ssd-devices=lab:8 to rehearse with emulated ones"
-    }
+    (message,) = {case.message for case in inner.cases().values()}
+    assert "DESTROYED" in message
+    assert "--ssd-devices=lab:8" in message
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     assert not (inner.pytester.path / "ssdqual-runs").exists()
 

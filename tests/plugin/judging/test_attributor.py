@@ -43,10 +43,17 @@ def sentences(inner: Inner) -> list[str]:
 
 
 def test_flawless_drives_pass_and_the_array_is_as_predicted(four: Inner) -> None:
+    """Members are measured before arrays, and once."""
     assert set(judged(four).values()) == {"passed"}
     (reads, writes) = (each for each in four.records("verdict") if each["claim"] == "array_efficiency")
     assert 93 < reads["value"] < 107
     assert 93 < writes["value"] < 107
+    kinds = [str(record["kind"]) for record in four.records("member", "alone", "measured")]
+    assert kinds == ["member"] * (len(kinds) - 3) + ["alone", "measured", "measured"]
+    assert {record["geometry"] for record in four.records("member")} == {"drivex4"}
+    judged(four, "--ssd-resume=last")
+    assert len(four.records("member")) == len(kinds) - 3
+    assert len(four.records("alone")) == 1
 
 
 def test_a_slow_drive_is_named_and_the_array_is_not_blamed(four: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,18 +67,14 @@ def test_a_slow_drive_is_named_and_the_array_is_not_blamed(four: Inner, monkeypa
 
 
 def test_drives_below_an_md_that_is_the_bound_are_not_failed(four: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same is a failure of a system."""
     monkeypatch.setenv("SIMULATED_MD", "150")
-    outcomes = judged(four, "-k", "iops")
-    assert set(outcomes.values()) == {"skipped"}
+    assert set(judged(four, "-k", "iops").values()) == {"skipped"}
     assert all("cause: md" in each for each in sentences(four))
-
-
-def test_the_same_is_a_failure_of_a_system(four: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SIMULATED_MD", "150")
+    four.folder().rename(four.pytester.path / "before")
     spec = four.pytester.path / "acme.toml"
     spec.write_text(spec.read_text().replace("[product]", '[product]\nsubject = "system"'))
-    outcomes = judged(four)
-    assert set(outcomes.values()) == {"failure"}
+    assert set(judged(four).values()) == {"failure"}
     assert all("cause: md" in each for each in sentences(four))
 
 
@@ -162,16 +165,6 @@ def test_a_sweep_that_bends_at_a_slow_drive_names_it(inner: Inner, monkeypatch: 
     assert judged(inner) == {"test_scaling[raid0-randread_4k_qd8]": "failure"}
     (sentence,) = sentences(inner)
     assert "cause: drive SSDQ10004" in sentence
-
-
-def test_members_come_before_arrays_and_are_measured_once(four: Inner) -> None:
-    judged(four, "-k", "iops")
-    kinds = [str(record["kind"]) for record in four.records("member", "alone", "measured")]
-    assert kinds == ["member"] * (len(kinds) - 3) + ["alone", "measured", "measured"]
-    assert {record["geometry"] for record in four.records("member")} == {"drivex4"}
-    judged(four, "--ssd-resume=last")
-    assert len(four.records("member")) == len(kinds) - 3
-    assert len(four.records("alone")) == 1
 
 
 def test_without_members_efficiency_is_skipped(four: Inner) -> None:

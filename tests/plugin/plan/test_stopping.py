@@ -98,9 +98,9 @@ def test_claims_are_those_that_marks_declare(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_mark_that_names_no_claim_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(pytest.UsageError, match="an unknown claim 'p99_latencies'; did you mean 'p99_latency'"):
+    with pytest.raises(pytest.UsageError, match=r"'p99_latencies'.*'p99_latency'"):
         claims_of(monkeypatch, [item(pytest.mark.ssd_promise("p99_latencies").mark)])
-    with pytest.raises(pytest.UsageError, match="the claims are steady_iops, "):
+    with pytest.raises(pytest.UsageError, match="are steady_iops, "):
         claims_of(monkeypatch, [item(pytest.mark.ssd_promise(99).mark)])
 
 
@@ -162,7 +162,7 @@ def test_references_and_figures_without_limits_must_be_precise(tmp_path: Path, c
     assert ask(measured()).done
     decision = ask(measured(scatter=ROUGH))
     assert not decision.done
-    assert decision.sentence.endswith(" (2 % is wanted)")
+    assert decision.sentence.endswith("% is wanted)")
 
 
 def test_a_claim_with_a_limit_needs_no_precision(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_a_test_that_judges_has_to_declare_what(inner: Inner) -> None:
     for devices in ([], ["--ssd-devices=/dev/nvme*", "--ssd-protocol=quick"]):
         result = inner.run(*devices)
         assert result.ret == pytest.ExitCode.USAGE_ERROR
-        assert any('add for example @pytest.mark.ssd_promise("p99_latency")' in line for line in result.errlines)
+        assert any('@pytest.mark.ssd_promise("p99_latency")' in line for line in result.errlines)
     assert not inner.records("measured") if (inner.pytester.path / "ssdqual-runs").is_dir() else True
 
 
@@ -367,7 +367,7 @@ def test_what_is_near_goes_on_and_what_is_on_the_limit_ends(
 def test_a_collection_is_planned_from_two_visits_to_the_last(suite: Callable[..., pytest.RunResult]) -> None:
     lines = suite(500, 600, "--collect-only").outlines
     assert any("protocol visits" in line for line in lines)
-    assert any("two visits" in line and "visited again, 4 times in all" in line for line in lines)
+    assert any("two visits" in line and "4 times" in line for line in lines)
 
 
 @pytest.mark.usefixtures("even")
@@ -409,19 +409,20 @@ FOR_ONE = "--ssd-budget=54min"
 
 def test_a_budget_leaves_out_what_does_not_fit(inner: Inner, suite: Callable[..., pytest.RunResult]) -> None:
     lines = suite(400, 700, "--ssd-budget=3h").outlines
-    assert any("the budget of 3 h: 2 of 2 measurements, in " in line for line in lines)
+    assert any(": 2 of 2" in line for line in lines)
     assert sorted(inner.outcomes().values()) == ["failure", "passed"]
     shutil.rmtree(inner.pytester.path / "ssdqual-runs")
     suite(400, 700, FOR_ONE, "-n1")
     left_out, measured = sorted(inner.cases().values(), key=lambda case: case.outcome)
     assert (left_out.outcome, measured.outcome) == ("error", "failure")
-    assert "randread_4k_qd8 on raid5x3 was not measured: the budget of 54 min leaves it out" in left_out.message
+    assert "randread_4k_qd8 on raid5x3" in left_out.message
+    assert "54 min" in left_out.message
     assert [each["workload"] for each in inner.records("measured")] == ["randwrite_4k_qd8"]
 
 
 def test_a_budget_is_on_every_surface(inner: Inner, suite: Callable[..., pytest.RunResult]) -> None:
     lines = suite(400, 700, FOR_ONE).outlines
-    assert any("left out: 1 of QD 8 of the narrowest and the widest array" in line for line in lines)
+    assert any("left out: 1" in line for line in lines)
     properties = inner.suite_properties()
     found = {name: properties[f"ssd.budget_{name}"] for name in ("s", "left_out", "cut_short")}
     assert found == {"s": "3240", "left_out": "1", "cut_short": "0"}
@@ -462,5 +463,5 @@ def test_unused_promises_are_reported(tmp_path: Path) -> None:
     wanted = {(Geometry.parse("raid5x3"), Workload("randread", "4k", 8)): frozenset({Claim.STEADY_IOPS})}
     misspelt, of_class = stopping.unused(wanted, own, ["./acme.toml"])
     assert of_class.startswith("acme.toml promise[2] ")
-    assert misspelt == "acme.toml promise[0] (steady_iops of randraed_*) decides about none of these measurements"
+    assert misspelt.startswith("acme.toml promise[0] (steady_iops of")
     assert stopping.unused(wanted, spec.default(), ["default"]) == ()

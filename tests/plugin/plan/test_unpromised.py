@@ -69,7 +69,7 @@ def test_no_array_is_built_without_a_limit_and_no_run_is_green(inner: Inner) -> 
     option = write(inner)
     result = inner.run(*RUN, option)
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
-    result.stdout.fnmatch_lines(["*4 of 4*ssd_measure_unpromised = true *"])
+    result.stdout.fnmatch_lines(["*ssd_measure_unpromised = true*"])
     assert inner.records("array_created", "filled", "purging", "measured") == []
 
 
@@ -77,7 +77,7 @@ def test_everything_is_measured_where_that_is_asked_for(inner: Inner) -> None:
     result = inner.run(*RUN, *EVERYTHING, write(inner))
     assert sorted(measured(inner)) == ["randread_4k_qd8", "randwrite_4k_qd8"]
     assert len(inner.records("observation")) == 4
-    result.stdout.fnmatch_lines(["*4 of 4 tests*"])
+    assert "4 of 4" in result.stdout.str()
 
 
 def test_a_promise_in_per_cent_of_a_run_needs_the_run(inner: Inner) -> None:
@@ -151,15 +151,13 @@ def test_limits_for_any_drive_need_no_sheet(inner: Inner, monkeypatch: pytest.Mo
     assert inner.manifest()["without_sheet"] == ["ACME X"]
 
 
-@pytest.mark.parametrize("suite", ["efficiency", "inspection", "integrity", "explore"])
-def test_suites_that_judge_no_figure_of_a_sheet_need_none(
-    inner: Inner, monkeypatch: pytest.MonkeyPatch, suite: str
-) -> None:
+def test_suites_that_judge_no_figure_of_a_sheet_need_none(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_MODEL", "ACME X")
-    assert inner.run(*RUN, "--collect-only", inner.suite(suite)).ret == pytest.ExitCode.OK
+    suites = [inner.suite(name) for name in ("efficiency", "inspection", "integrity", "explore")]
+    assert inner.run(*RUN, "--collect-only", "--import-mode=importlib", *suites).ret == pytest.ExitCode.OK
 
 
-@pytest.mark.parametrize("suite", ["raid5", "drive", "datasheet", "degraded", "snia"])
+@pytest.mark.parametrize("suite", ["raid5", "datasheet", "snia"])
 def test_suites_that_judge_figures_of_a_sheet_need_one(
     inner: Inner, monkeypatch: pytest.MonkeyPatch, suite: str
 ) -> None:

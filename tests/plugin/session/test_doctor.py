@@ -84,8 +84,6 @@ def test_a_sound_machine_has_no_objection_and_is_not_changed(
     ("scene", "options", "objection"),
     [
         ({"MISSING": "fio"}, [], "has no fio: install the package fio"),
-        ({"MISSING": "nvme"}, [], "has no nvme: install the package nvme-cli"),
-        ({"UNKNOWN_OPTION": "status-interval"}, [], "does not know the option status-interval"),
         ({"NO_MD": "raid456: modprobe: FATAL: Module raid456 not found"}, [], "Module raid456 not found"),
         ({"HELD": "1"}, [], "held by anna@one"),
         ({"TROUBLE": "used:SSDQ0002"}, [], r"SSDQ0002\): is open for writing by qemu"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.builders.sheet import PRODUCT, promise
@@ -49,17 +50,16 @@ def test_a_cause_is_shown_once_with_the_number_of_its_tests(inner: Inner, monkey
     names = [name.partition("[")[0].split()[0] for name in heads(result)]
     assert names == ["test_own", "test_other", "test_other", "test_other", "test_iops"], "subtests are failures, too"
     text = result.stdout.str()
-    assert text.count("2 more tests for the same reason") == 1
+    assert text.count("2 more tests") == 1
     assert "assert verdict" not in text
     assert text.count("FAILED test_side.py::test_iops") == 1
 
 
-@pytest.mark.parametrize("option", ["-v", "--tb=long"])
-def test_who_asks_for_more_gets_each_test(inner: Inner, monkeypatch: pytest.MonkeyPatch, option: str) -> None:
+def test_who_asks_for_more_gets_each_test(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_SLOW", "SSDQ0002=0.2")
-    result = run(inner, option)
+    result = run(inner, "-v")
     assert len([name for name in heads(result) if "test_iops" in name]) == 3
-    assert "for the same reason" not in result.stdout.str()
+    assert "same reason" not in result.stdout.str()
 
 
 def test_a_failed_drive_is_one_error_for_all_tests_that_need_it(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,6 +88,14 @@ def test_own():
     result = inner.run("--ssd-devices=lab:3", "--ssd-spec=acme.toml", "--ssd-protocol=quick")
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(["*ValueError: the first", "*RuntimeError: the second"])
+
+
+@pytest.mark.parametrize(
+    ("verbosity", "style", "is_default"), [(0, "auto", True), (1, "auto", False), (0, "long", False)]
+)
+def test_only_a_default_report_is_folded(verbosity: int, style: str, *, is_default: bool) -> None:
+    config: Any = SimpleNamespace(get_verbosity=lambda: verbosity, option=SimpleNamespace(tbstyle=style))
+    assert folded._is_default(config) is is_default
 
 
 @pytest.mark.parametrize(("culprit", "shown"), [(Culprit.MD, 1), (Culprit.UNKNOWN, 2), (Culprit.UNEXPLAINED, 2)])

@@ -31,56 +31,56 @@ def write(inner: Inner, body: str, limit: str) -> str:
     return "--ssd-spec=acme.toml"
 
 
-HIDDEN = {
-    "no assert": """
-        @pytest.mark.ssd_promise("steady_iops")
-        def test_iops(ssd_run, ssd_sla):
-            ssd_sla.judge(ssd_run)
-    """,
-    "assert of another verdict": """
-        @pytest.mark.ssd_promise("steady_iops", "p99_latency")
-        def test_iops(ssd_run, ssd_sla):
-            ssd_sla.judge("steady_iops", ssd_run)
-            assert ssd_sla.judge("p99_latency", ssd_run)
-    """,
-    "skipped by a claim without a limit": """
-        @pytest.mark.ssd_promise("steady_iops", "mean_latency")
-        def test_iops(ssd_run, ssd_sla):
-            first = ssd_sla.judge("steady_iops", ssd_run)
-            second = ssd_sla.judge("mean_latency", ssd_run)
-            assert first and second
-    """,
-    "judged in a fixture": """
-        @pytest.fixture
-        def judged(ssd_run, ssd_sla):
-            assert ssd_sla.judge(ssd_run)
+IN_A_FIXTURE = """
+    @pytest.fixture
+    def judged(ssd_run, ssd_sla):
+        assert ssd_sla.judge(ssd_run)
 
-        @pytest.mark.ssd_promise("steady_iops")
-        def test_iops(judged):
-            pass
-    """,
-}
+    @pytest.mark.ssd_promise("steady_iops")
+    def test_iops(judged):
+        pass
+"""
+HIDDEN = (
+    textwrap.dedent(IN_A_FIXTURE)
+    + """
+@pytest.mark.ssd_promise("steady_iops")
+def test_without_assert(ssd_run, ssd_sla):
+    ssd_sla.judge(ssd_run)
 
+@pytest.mark.ssd_promise("steady_iops", "p99_latency")
+def test_assert_of_another_verdict(ssd_run, ssd_sla):
+    ssd_sla.judge("steady_iops", ssd_run)
+    assert ssd_sla.judge("p99_latency", ssd_run)
 
-@pytest.mark.parametrize(
-    ("body", "workers"),
-    [*((body, ()) for body in HIDDEN.values()), (HIDDEN["judged in a fixture"], ("-n", "1"))],
-    ids=[*HIDDEN, "xdist"],
+@pytest.mark.ssd_promise("steady_iops", "mean_latency")
+def test_skipped_by_a_claim_without_a_limit(ssd_run, ssd_sla):
+    first = ssd_sla.judge("steady_iops", ssd_run)
+    second = ssd_sla.judge("mean_latency", ssd_run)
+    assert first and second
+"""
 )
-def test_a_recorded_failure_is_never_green(inner: Inner, body: str, workers: tuple[str, ...]) -> None:
-    result = inner.run("--ssd-devices=lab:3", write(inner, body, BROKEN), *workers)
+
+
+def outcomes(inner: Inner) -> dict[str, str]:
+    """By the name of the function."""
+    return {name.partition("[")[0]: outcome for name, outcome in inner.outcomes().items()}
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
+def test_a_recorded_failure_is_never_green(inner: Inner, workers: tuple[str, ...]) -> None:
+    result = inner.run("--ssd-devices=lab:3", write(inner, HIDDEN, BROKEN), *workers)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    case = inner.cases()[TEST]
-    assert (case.outcome, case.message.partition("limit ")[2]) == ("failure", "9,000 IOPS: FAIL by 90.0 %")
-    assert [each["outcome"] for each in inner.records("verdict")].count("fail") == 1
+    found = outcomes(inner)
+    assert (len(found), set(found.values())) == (4, {"failure"})
+    assert [each["outcome"] for each in inner.records("verdict")].count("fail") == 4
 
 
-@pytest.mark.parametrize("name", HIDDEN)
-def test_the_same_tests_with_a_kept_promise(inner: Inner, name: str) -> None:
-    result = inner.run("--ssd-devices=lab:3", write(inner, HIDDEN[name], KEPT))
-    skipped = pytest.ExitCode.NO_TESTS_COLLECTED, "skipped"
-    expected = skipped if name.startswith("skipped") else (pytest.ExitCode.OK, "passed")
-    assert (result.ret, inner.cases()[TEST].outcome) == expected
+def test_the_same_tests_with_a_kept_promise(inner: Inner) -> None:
+    inner.run("--ssd-devices=lab:3", write(inner, HIDDEN, KEPT))
+    skipped = "test_skipped_by_a_claim_without_a_limit"
+    found = outcomes(inner)
+    assert found.pop(skipped) == "skipped"
+    assert set(found.values()) == {"passed"}
 
 
 def test_a_failure_before_a_skipped_inconclusive_verdict(inner: Inner) -> None:
@@ -99,48 +99,44 @@ def test_a_failure_before_a_skipped_inconclusive_verdict(inner: Inner) -> None:
     assert "FAIL by" in inner.cases()[TEST].message
 
 
-@pytest.mark.parametrize("mark", ["", "@pytest.mark.xfail(strict=False)"])
 @pytest.mark.parametrize("inconclusive", ["error", "skip"])
-def test_an_inconclusive_verdict_that_a_test_catches_is_an_error(inner: Inner, inconclusive: str, mark: str) -> None:
-    body = f"""
+def test_an_inconclusive_verdict_that_a_test_catches_is_an_error(inner: Inner, inconclusive: str) -> None:
+    body = """
         @pytest.mark.ssd_promise("steady_iops")
         {mark}
-        def test_iops(ssd_run, ssd_sla):
+        def test_{name}(ssd_run, ssd_sla):
             with pytest.raises(BaseException):
                 ssd_sla.judge(ssd_run)
     """
-    spec = write(inner, body, ON_THE_LIMIT)
+    both = body.format(mark="", name="plain") + body.format(mark="@pytest.mark.xfail(strict=False)", name="expected")
+    spec = write(inner, both, ON_THE_LIMIT)
     result = inner.run("--ssd-devices=lab:3", spec, "-o", f"ssd_inconclusive={inconclusive}")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert (inner.cases()[TEST].outcome, "INCONCLUSIVE" in inner.cases()[TEST].message) == ("error", True)
+    assert outcomes(inner) == {"test_plain": "error", "test_expected": "error"}
+    assert {each["outcome"] for each in inner.records("verdict")} == {"inconclusive"}
 
 
-UNJUDGED = {
-    "behind a condition": """
-        @pytest.mark.ssd_promise("steady_iops")
-        def test_iops(ssd_run, ssd_sla):
-            if ssd_run.iops < 0:
-                assert ssd_sla.judge(ssd_run)
-    """,
-    "one of two claims": """
-        @pytest.mark.ssd_promise("steady_iops", "p99_latency")
-        def test_iops(ssd_run, ssd_sla):
-            assert ssd_sla.judge("steady_iops", ssd_run)
-    """,
-    "with request": """
-        @pytest.mark.ssd_promise("steady_iops")
-        def test_iops(ssd_run, request):
-            assert ssd_run.iops > 0
-    """,
-}
+UNJUDGED = """
+    @pytest.mark.ssd_promise("steady_iops")
+    def test_behind_a_condition(ssd_run, ssd_sla):
+        if ssd_run.iops < 0:
+            assert ssd_sla.judge(ssd_run)
+
+    @pytest.mark.ssd_promise("steady_iops", "p99_latency")
+    def test_one_of_two_claims(ssd_run, ssd_sla):
+        assert ssd_sla.judge("steady_iops", ssd_run)
+
+    @pytest.mark.ssd_promise("steady_iops")
+    def test_with_request(ssd_run, request):
+        assert ssd_run.iops > 0
+"""
 
 
-@pytest.mark.parametrize("body", UNJUDGED.values(), ids=UNJUDGED)
-def test_a_test_that_does_not_judge_what_it_declares_is_an_error(inner: Inner, body: str) -> None:
-    result = inner.run("--ssd-devices=lab:3", write(inner, body, KEPT))
+def test_a_test_that_does_not_judge_what_it_declares_is_an_error(inner: Inner) -> None:
+    result = inner.run("--ssd-devices=lab:3", write(inner, UNJUDGED, KEPT))
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    case = inner.cases()[TEST]
-    assert (case.outcome, "without judging" in case.message) == ("error", True)
+    cases = inner.cases().values()
+    assert [(case.outcome, "without judging" in case.message) for case in cases] == [("error", True)] * 3
 
 
 def test_a_test_that_declares_and_cannot_judge_is_refused(inner: Inner) -> None:
@@ -151,7 +147,7 @@ def test_a_test_that_declares_and_cannot_judge_is_refused(inner: Inner) -> None:
     """
     result = inner.run("--ssd-devices=lab:3", write(inner, body, KEPT))
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "has neither ssd_sla nor ssd_lot" in result.stderr.str()
+    assert "neither ssd_sla nor" in result.stderr.str()
 
 
 def test_tests_of_a_module_that_declares_judge_one_claim_each(inner: Inner) -> None:
@@ -236,24 +232,28 @@ SWALLOWED = """
 
 def hides(inner: Inner, conftest: str, limit: str = BROKEN, *args: str) -> pytest.RunResult:
     inner.pytester.makeconftest(conftest)
-    return inner.run("--ssd-devices=lab:3", write(inner, HIDDEN["judged in a fixture"], limit), *args)
+    return inner.run("--ssd-devices=lab:3", write(inner, IN_A_FIXTURE, limit), *args)
 
 
 FIRST, LAST = "wrapper=True, tryfirst=True", "wrapper=True, trylast=True"
+#: Beside the test of a broken promise, one that is on its limit.
+UNDECIDED = """
+@pytest.mark.ssd_promise("throughput")
+def test_undecided(ssd_run, ssd_sla):
+    assert ssd_sla.judge(ssd_run)
+"""
 
 
 @pytest.mark.parametrize(
-    ("how", "change", "limit"),
-    [
-        *((FIRST, change, limit) for change in CHANGES for limit in (BROKEN, ON_THE_LIMIT)),
-        ("wrapper=True", "passed", BROKEN),
-        (LAST, "passed", BROKEN),
-    ],
+    ("how", "change"), [*((FIRST, change) for change in CHANGES), ("wrapper=True", "passed"), (LAST, "passed")]
 )
-def test_a_hook_cannot_turn_what_failed_into_anything_else(inner: Inner, how: str, change: str, limit: str) -> None:
-    conftest = textwrap.dedent(REPORT_HOOK).format(how=how, change=CHANGES[change])
-    assert hides(inner, conftest, limit).ret == pytest.ExitCode.TESTS_FAILED
-    assert inner.cases()[TEST].outcome == ("failure" if limit == BROKEN else "error")
+def test_a_hook_cannot_turn_what_failed_into_anything_else(inner: Inner, how: str, change: str) -> None:
+    inner.pytester.makeconftest(textwrap.dedent(REPORT_HOOK).format(how=how, change=CHANGES[change]))
+    spec = write(inner, textwrap.dedent(IN_A_FIXTURE) + UNDECIDED, BROKEN)
+    with (inner.pytester.path / "acme.toml").open("a") as file:
+        file.write(promise(claim="throughput", at_least="3.6864 MB/s"))
+    assert inner.run("--ssd-devices=lab:3", spec).ret == pytest.ExitCode.TESTS_FAILED
+    assert outcomes(inner) == {"test_iops": "failure", "test_undecided": "error"}
     assert not any(each.get("xfail") for each in inner.records("verdict"))
 
 
@@ -294,25 +294,27 @@ FOREIGN = """
         KEPT.append(ssd_run)
         assert ssd_sla.judge(KEPT[0])
 """
+PARAMETERS = {
+    "workload": (
+        'pytest.mark.ssd_array("raid5", widths=[3]), pytest.mark.ssd_workload(Workload("randread", "4k", 1), READS)'
+    ),
+    "width": 'pytest.mark.ssd_array("raid5", widths=[3, 4]), pytest.mark.ssd_workload(READS)',
+    "array": 'pytest.mark.ssd_array(default="drive,raid5x3"), pytest.mark.ssd_workload(READS)',
+}
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        'pytest.mark.ssd_array("raid5", widths=[3]), pytest.mark.ssd_workload(Workload("randread", "4k", 1), READS)',
-        'pytest.mark.ssd_array("raid5", widths=[3, 4]), pytest.mark.ssd_workload(READS)',
-        'pytest.mark.ssd_array(default="drive,raid5x3"), pytest.mark.ssd_workload(READS)',
-    ],
-    ids=["workload", "width", "array"],
-)
-def test_a_test_judges_what_its_own_fixtures_measured(inner: Inner, parameters: str) -> None:
+def test_a_test_judges_what_its_own_fixtures_measured(inner: Inner) -> None:
+    """Not what another test of its module has measured: with another workload, width or array."""
     spec = write(inner, FOREIGN, KEPT)
     path = inner.pytester.path / "test_promises.py"
-    path.write_text(
-        path.read_text().partition("pytestmark")[0] + f"pytestmark = [{parameters}]\n" + textwrap.dedent(FOREIGN)
-    )
+    head = path.read_text().partition("pytestmark")[0]
+    path.unlink()
+    for name, parameters in PARAMETERS.items():
+        module = inner.pytester.path / f"test_{name}.py"
+        module.write_text(f"{head}pytestmark = [{parameters}]\n{textwrap.dedent(FOREIGN)}")
     result = inner.run("--ssd-devices=lab:4", spec)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    outcomes = [case.outcome for case in inner.cases().values()]
-    assert outcomes == ["passed", "error"]
-    assert "its own fixtures" in next(case.message for case in inner.cases().values() if case.outcome == "error")
+    result.assert_outcomes(passed=3, errors=3)
+    errors = inner.records("error")
+    assert {str(each["test"]).partition(".py")[0] for each in errors} == {f"test_{name}" for name in PARAMETERS}
+    assert all("own fixtures" in str(each["message"]) for each in errors)

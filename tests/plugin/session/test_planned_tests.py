@@ -71,23 +71,25 @@ def damage(folder: Path, kind: str) -> None:
     file.write_text("".join(json.dumps(record) + "\n" for record in damaged))
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
 def test_a_lost_run_is_not_green_with_the_tests_that_pass(
-    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SIMULATED_LOST_AT", "1")
-    assert inner.run(DRIVES, QUICK, suite, *workers).ret == pytest.ExitCode.INTERRUPTED
+    assert inner.run(DRIVES, QUICK, suite).ret == pytest.ExitCode.INTERRUPTED
     monkeypatch.delenv("SIMULATED_LOST_AT")
-    result = inner.run(DRIVES, QUICK, suite, *workers, "--ssd-resume=last", "-k", "iops")
-    assert result.ret == INCOMPLETE
+    resumed = (DRIVES, QUICK, suite, "--ssd-resume=last")
+    assert inner.run(*resumed, "-k", "iops").ret == INCOMPLETE
     not_green = inner.all_cases()["not green"]
     assert not_green.outcome == "error"
     assert "test_promises.py::test_p99" in not_green.message
     manifest = inner.manifest()
     assert (manifest["exit_status"], manifest["judged"]["not_run"]) == (INCOMPLETE, 2)
     assert headline(inner.folder()).startswith("## No verdict")
+    # A site may permit it.
+    assert inner.run(*resumed, "-k", "iops", "-o", "ssd_require_verdicts=false").ret == OK
+    assert headline(inner.folder()).startswith("## No verdict")
     # With all tests it is what it is, and nothing is missing any more.
-    assert inner.run(DRIVES, QUICK, suite, *workers, "--ssd-resume=last").ret == FAILED
+    assert inner.run(*resumed).ret == FAILED
     assert inner.manifest()["judged"]["not_run"] == 0
 
 
@@ -97,11 +99,13 @@ def test_fewer_tests_from_the_beginning_are_a_whole_run(inner: Inner, suite: str
     assert planned["tests"] == [f"test_promises.py::test_iops[raid5x3-rand{kind}_4k_qd8]" for kind in ("write", "read")]
 
 
-def test_an_earlier_failure_that_is_left_out_is_not_green(inner: Inner, suite: str) -> None:
+def test_an_earlier_failure_that_is_not_judged_again_is_not_green(
+    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it is left out or skipped; it is permitted as an expected failure."""
     assert inner.run(DRIVES, QUICK, suite).ret == FAILED
     args = (DRIVES, QUICK, suite, "--ssd-resume=last")
-    result = inner.run(*args, "-k", "iops", "-o", "ssd_require_verdicts=false")
-    assert result.ret == FAILED
+    assert inner.run(*args, "-k", "iops", "-o", "ssd_require_verdicts=false").ret == FAILED
     not_green = inner.all_cases()["not green"]
     assert not_green.outcome == "error"
     assert "test_promises.py::test_p99" in not_green.message
@@ -109,6 +113,15 @@ def test_an_earlier_failure_that_is_left_out_is_not_green(inner: Inner, suite: s
     assert (manifest["exit_status"], manifest["judged"]["not_run"]) == (FAILED, 0)
     # What passed may be left out.
     assert "earlier session" not in inner.run(*args, "-k", "p99").stdout.str()
+    monkeypatch.setenv("MAINTENANCE", "1")
+    assert inner.run(*args).ret == FAILED
+    assert inner.manifest()["exit_status"] == FAILED
+    assert headline(inner.folder()).startswith("## Failed")
+    monkeypatch.delenv("MAINTENANCE")
+    file = inner.pytester.path / "test_promises.py"
+    file.write_text(SUITE.replace('@pytest.mark.ssd_promise("p99', '@pytest.mark.xfail\n@pytest.mark.ssd_promise("p99'))
+    assert inner.run(*args).ret == OK
+    assert inner.run(*args, "-k", "iops").ret == OK
 
 
 @pytest.mark.parametrize(("kind", "status"), [("verdict", FAILED), ("array_stopped", OK)])
@@ -126,15 +139,6 @@ def test_a_damaged_verdict_is_judged_again(inner: Inner, suite: str) -> None:
     assert inner.run(*args).ret == OK
     damage(inner.folder(), "verdict")
     assert inner.run(*args, "--ssd-resume=last").ret == OK
-
-
-def test_a_site_may_permit_it(inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SIMULATED_LOST_AT", "1")
-    inner.run(DRIVES, QUICK, suite)
-    monkeypatch.delenv("SIMULATED_LOST_AT")
-    permit = ("-o", "ssd_require_verdicts=false")
-    assert inner.run(DRIVES, QUICK, suite, "--ssd-resume=last", "-k", "iops", *permit).ret == OK
-    assert headline(inner.folder()).startswith("## No verdict")
 
 
 def test_the_claims_of_a_later_session_count(inner: Inner, suite: str) -> None:
@@ -159,26 +163,6 @@ def test_a_new_defect_that_no_test_reports_is_not_green(
     assert inner.run(*args, "--ssd-resume=last").ret == FAILED
 
 
-def test_a_bay_that_failed_counts_when_another_one_is_resumed(
-    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    both = (*two_bays(inner, monkeypatch, failing="dut1"), suite, "-k", "iops")
-    assert inner.run(*both, "-n", "2").ret == FAILED
-    result = inner.run(*both, "-n", "1", "--ssd-resume=last", "--ssd-bay=dut2")
-    assert result.ret == FAILED
-    assert inner.fleet()["exit_status"] == FAILED
-
-
-def test_an_earlier_failure_that_is_skipped_is_not_green(
-    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert inner.run(DRIVES, QUICK, suite).ret == FAILED
-    monkeypatch.setenv("MAINTENANCE", "1")
-    assert inner.run(DRIVES, QUICK, suite, "--ssd-resume=last").ret == FAILED
-    assert inner.manifest()["exit_status"] == FAILED
-    assert headline(inner.folder()).startswith("## Failed")
-
-
 def test_an_earlier_failure_that_is_not_judged_is_not_green(inner: Inner, suite: str) -> None:
     file = inner.pytester.path / "test_promises.py"
     both = SUITE.replace('("steady_iops")', '("steady_iops", "p99_latency")').replace(
@@ -190,59 +174,37 @@ def test_an_earlier_failure_that_is_not_judged_is_not_green(inner: Inner, suite:
     assert inner.run(DRIVES, QUICK, suite, "--ssd-resume=last", "-k", "iops").ret == FAILED
 
 
-def test_a_test_without_a_verdict_has_run_when_it_passed(
-    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (inner.pytester.path / "test_promises.py").write_text(
-        SUITE + "\ndef test_own(ssd_run):\n    assert 'BROKEN' not in os.environ and ssd_run.iops > 10\n"
-    )
-    monkeypatch.setenv("BROKEN", "1")
-    assert inner.run(DRIVES, QUICK, suite, "-k", "iops or own").ret == FAILED
-    assert inner.run(DRIVES, QUICK, suite, "--ssd-resume=last", "-k", "iops").ret == FAILED
-    monkeypatch.delenv("BROKEN")
-    assert inner.run(DRIVES, QUICK, suite, "--ssd-resume=last", "-k", "iops or own").ret == OK
-    assert not headline(inner.folder()).startswith("## No verdict")
-    assert inner.run(DRIVES, QUICK, suite, "--ssd-resume=last", "-k", "iops").ret == OK
+OWN = """
+def test_own(ssd_run):
+    assert "BROKEN" not in os.environ and ssd_run.iops > 10
 
-
-def test_a_failure_that_is_expected_stays_so(inner: Inner, suite: str) -> None:
-    file = inner.pytester.path / "test_promises.py"
-    assert inner.run(DRIVES, QUICK, suite).ret == FAILED
-    file.write_text(SUITE.replace('@pytest.mark.ssd_promise("p99', '@pytest.mark.xfail\n@pytest.mark.ssd_promise("p99'))
-    assert inner.run(DRIVES, QUICK, suite, "--ssd-resume=last").ret == OK
-    assert inner.run(DRIVES, QUICK, suite, "--ssd-resume=last", "-k", "iops").ret == OK
-
-
-def test_a_failed_subtest_stays_so_when_others_pass(inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("_pytest.subtests", reason="pytest has subtests since 9.0")
-    own = """
-def test_own(ssd_run, subtests):
+def test_own_in_parts(ssd_run, subtests):
     with subtests.test("a"):
         assert "BROKEN" not in os.environ
     with subtests.test("b"):
         assert ssd_run.iops > 10
 """
-    (inner.pytester.path / "test_promises.py").write_text(SUITE + own)
-    monkeypatch.setenv("BROKEN", "1")
-    assert inner.run(DRIVES, QUICK, suite, "-k", "iops or own").ret == FAILED
-    assert inner.records("passed") == []
-    args = (DRIVES, QUICK, suite, "--ssd-resume=last", "-k")
-    assert inner.run(*args, "iops").ret == FAILED
-    monkeypatch.delenv("BROKEN")
-    assert inner.run(*args, "iops or own").ret == OK
-    assert inner.run(*args, "iops").ret == OK
 
 
-def test_a_test_of_no_drive_counts_until_it_passes(inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = 'import os\n\ndef test_plain():\n    assert "BROKEN" not in os.environ\n'
+def test_tests_without_a_verdict_count_until_they_pass(
+    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A test of a drive, a subtest beside others that pass, and a test of no drive."""
+    pytest.importorskip("_pytest.subtests", reason="pytest has subtests since 9.0")
+    (inner.pytester.path / "test_promises.py").write_text(SUITE + OWN)
+    plain = 'import os\n\ndef test_own_of_no_drive():\n    assert "BROKEN" not in os.environ\n'
     (inner.pytester.path / "test_plain.py").write_text(plain)
+    args = (DRIVES, QUICK, suite)
     monkeypatch.setenv("BROKEN", "1")
-    args = (DRIVES, QUICK, suite, "-k")
-    assert inner.run(*args, "iops or plain").ret == FAILED
-    assert inner.run(*args, "iops", "--ssd-resume=last").ret == FAILED
+    assert inner.run(*args, "-k", "iops or own").ret == FAILED
+    assert inner.records("passed") == []
+    resumed = (*args, "--ssd-resume=last", "-k")
+    assert inner.run(*resumed, "iops").ret == FAILED
+    assert "and 4 more" in inner.all_cases()["not green"].message
     monkeypatch.delenv("BROKEN")
-    assert inner.run(*args, "iops or plain", "--ssd-resume=last").ret == OK
-    assert inner.run(*args, "iops", "--ssd-resume=last").ret == OK
+    assert inner.run(*resumed, "iops or own").ret == OK
+    assert not headline(inner.folder()).startswith("## No verdict")
+    assert inner.run(*resumed, "iops").ret == OK
 
 
 def test_only_the_promise_that_failed_as_expected_is_marked(inner: Inner, suite: str) -> None:

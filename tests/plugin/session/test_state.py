@@ -61,9 +61,7 @@ def test_a_document_that_is_not_there(inner: Inner, option: str, sentence: str) 
 def test_the_data_sheet_is_found_by_the_drives_model(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_MODEL", "INTEL SSDSC2BB480G4")
     inner.pytester.makepyfile("def test_it(): pass")
-    inner.run("--ssd-devices=/dev/nvme*").stdout.fnmatch_lines(
-        ["ssdqual: 4 × INTEL SSDSC2BB480G4 on localhost, *, protocol acceptance, spec *S3500*480*, run folder *"]
-    )
+    inner.run("--ssd-devices=/dev/nvme*").stdout.fnmatch_lines(["*INTEL SSDSC2BB480G4 *spec *S3500*480*"])
     monkeypatch.setenv("SIMULATED_MODEL", "ACME 9")
     text = inner.run("--ssd-devices=/dev/nvme*").stdout.str()
     assert "S3500" not in text
@@ -100,7 +98,7 @@ def test_the_run_folder_is_whole(inner: Inner, promises: str) -> None:
 def test_a_bad_run_folder_is_a_sentence(inner: Inner) -> None:
     (inner.pytester.path / "taken").write_text("a file")
     said = inner.refused("--ssd-devices=lab:3", "--ssd-run-dir=taken")
-    assert said.startswith("evidence cannot be stored in ")
+    assert said.startswith("evidence cannot be")
     assert "\n" not in said
 
 

