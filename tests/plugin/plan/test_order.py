@@ -44,7 +44,7 @@ def test_each_array_and_each_workload_is_done_once(inner: Inner, selected: str, 
     built = ["raid5x3", "raid5x5"] if selected == "spread" else ["raid5x3", "raid5x4", "raid5x5"]
     assert [record["geometry"] for record in inner.records("array_created")] == built
     if selected == "test":  # the capacity is that of every width
-        assert len(inner.cases()) == 4 * 3 + 4 * 2 + 4 * 3 + 4 * 2 + 4 * 3 + 3 + 1
+        assert len(inner.cases()) == 4 * 3 + 4 * 2 + 4 * 3 + 4 * 2 + 4 * 2 + 4 * 3 + 3 + 1
     assert [record["geometry"] for record in inner.records("conditioned")] == built
     measured = [(record["geometry"], record["workload"]) for record in inner.records("measured")]
     assert len(measured) == len(set(measured)) == count
