@@ -138,8 +138,8 @@ def _of_members(found: Shortfall, asked: LatencyEvidence) -> Cause:
         times = ", ".join(f"{share:.3g}" for share, _ in slow[: min(NAMED, len(named))])
         return drives(f"{whose} own latency is {times} times that of the median drive", named)
     if asked.alone_ns is not None and asked.alone_ns <= asked.limit_ns:
-        times = asked.measured_ns / asked.alone_ns
-        what = f"{found.geometry} has {times:.3g} times the latency that follows from the drives' own curves"
+        factor = asked.measured_ns / asked.alone_ns
+        what = f"{found.geometry} has {factor:.3g} times the latency that follows from the drives' own curves"
     elif asked.alone_ns is not None:
         what = f"{found.geometry} of these drives has {format_latency(asked.alone_ns)}, by their own curves"
     elif asked.often is not None:
