@@ -6,10 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.builders.consents import all_risks, of, unmarked, wiped
 from support.builders.survey_records import probed, record
 from support.fakes.scripted import ScriptedMachine
-from support.simulator.simulated_disks import Device, World
+from support.simulator.simulated_disks import Device, World, worlds
 
 from pytest_ssdqual.rig.drives.survey_parse import topology_of
 from pytest_ssdqual.rig.drives.topology import Drive, Match, Topology
@@ -83,6 +85,34 @@ def test_process_that_hangs_is_a_symptom_of_its_drive() -> None:
         assert "systemd-udevd" in reason
         assert "31 s" in reason
     assert not any("open for reading" in reason for reason in in_use(topology, named.kname))
+
+
+@given(worlds())
+def test_nothing_in_use_is_ever_passed(world: World) -> None:
+    topology = surveyed(world)
+    everything = all_risks(*(disk.serial for disk in world.disks if disk.serial))
+    for disk in world.disks:
+        stopped = bool(refusals(topology, world.matches(disk), all_risks(disk.serial or "")))
+        assert stopped == disk.really_in_use, topology.nodes[disk.kname]
+        assert bool(changed(topology, topology.drive(disk.kname))) == disk.really_in_use
+    told = {one.drive for one in refusals(topology, world.matches(), everything)}
+    assert told == {topology.nodes[disk.kname].describe() for disk in world.disks if disk.really_in_use}
+
+
+@given(worlds(), st.data())
+def test_what_is_not_a_whole_disk_is_never_passed(world: World, data: st.DataObject) -> None:
+    others = [device for device in world.devices() if device not in world.disks]
+    if others:
+        device = data.draw(st.sampled_from(others))
+        assert refusals(surveyed(world, device), world.matches(device))
+
+
+@given(worlds())
+def test_content_needs_consent_and_a_blank_drive_does_not(world: World) -> None:
+    topology = surveyed(world)
+    for disk in world.disks:
+        blank = not disk.really_in_use and not disk.pttype and not disk.fstype
+        assert (refusals(topology, world.matches(disk)) == ()) == blank
 
 
 def test_a_refusal_names_the_drive_and_every_reason() -> None:

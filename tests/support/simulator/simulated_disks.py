@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
+from hypothesis import strategies as st
+
 from pytest_ssdqual.rig.drives.topology import Match
 from support.builders import survey_records
 
@@ -52,6 +54,12 @@ class Device:
         for upper in self.uppers:
             found.extend(device for device in upper.reach() if device not in found)
         return found
+
+    @property
+    def really_in_use(self) -> bool:
+        return any(
+            device.mountpoint or device.use or (device is not self and not device.partition) for device in self.reach()
+        )
 
 
 @dataclass(eq=False)
@@ -157,3 +165,43 @@ class World:
 
     def matches(self, *devices: Device) -> list[Match]:
         return [Match(device.path, device.path, device.kname) for device in devices or self.disks]
+
+
+ODD_MOUNTPOINTS = ("/", "/boot/efi", "/mnt/with blank", "/mnt/new\nline", "/mnt/back\\slash - ext4 /dev/null", "/srv/ü")
+LAYERS = (("md", "raid1"), ("dm-", "lvm"), ("dm-", "crypt"), ("dm-", "mpath"), ("bcache", "disk"), ("dm-", "part"))
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """Disks, partitions, layers over any of them (nested, over several), uses anywhere."""
+    world = World([_disk(draw, number) for number in range(draw(st.integers(1, 4)))])
+    for number in range(draw(st.integers(0, 4))):
+        prefix, kind = draw(st.sampled_from(LAYERS))
+        upper = Device(f"{prefix}{100 + number}", kind, f"252:{number}", model=None, transport=None)
+        lower = draw(st.lists(st.sampled_from(world.devices()), min_size=1, max_size=3, unique=True))
+        for device in lower:
+            device.uppers.append(upper)
+            ways = ("lsblk", "holders", "slaves", "mdstat") if prefix == "md" else ("lsblk", "holders", "slaves")
+            if device.told_by not in ways or len(device.uppers) == 1:
+                device.told_by = draw(st.sampled_from(ways))
+    for device in draw(st.lists(st.sampled_from(world.devices()), max_size=2)):
+        if draw(st.booleans()):
+            device.mountpoint = draw(st.sampled_from(ODD_MOUNTPOINTS))
+            device.mount_seen_by = draw(st.sampled_from(("number", "source")))
+        else:
+            device.use = draw(st.sampled_from(("swap", "btrfs", "zfs", "writer", "reader", "generic", "bcache")))
+    return world
+
+
+def _disk(draw: st.DrawFn, number: int) -> Device:
+    kname = draw(st.sampled_from((f"sd{'abcd'[number]}", f"nvme{number}n1", f"cciss/c{number}d0")))
+    disk = Device(kname, "disk", f"8:{number * 16}", serial=f"S{number} 0Ω", wwn=f"0x5000{number + 1}")
+    for part in range(draw(st.integers(0, 3))):
+        infix = "p" if kname[-1].isdigit() else ""
+        disk.pttype = "gpt"
+        disk.uppers.append(
+            Device(f"{kname}{infix}{part + 1}", "part", f"8:{number * 16 + part + 1}", partition=True, model=None)
+        )
+    if not disk.uppers:
+        disk.fstype = draw(st.sampled_from((None, "ext4", "LVM2_member", "linux_raid_member", "crypto_LUKS")))
+    return disk
