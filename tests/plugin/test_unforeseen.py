@@ -47,7 +47,7 @@ def test_single_error_is_remembered(inner: Inner, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("SIMULATED_MISTAKES", "fill:raid5x4")
     sheet = lab_with_every_depth(inner.pytester.path)
     result = inner.run("--ssd-devices=lab:5", sheet, inner.suite("raid5"), "-k", "randwrite_4k_qd8")
-    result.assert_outcomes(passed=7, errors=2 + 2)
+    result.assert_outcomes(passed=9, errors=2 + 2)
     assert builds(inner) == {"raid5x3": 1, "raid5x4": 1, "raid5x5": 1}
     assert len(inner.records("array_stopped")) == 3
     told = [case for case in inner.cases().values() if case.outcome == "error"]

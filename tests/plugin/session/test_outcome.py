@@ -77,7 +77,7 @@ def test_a_rig_that_breaks_is_an_error_and_the_rest_goes_on(inner: Inner, monkey
     # Slope and deviation need all widths, the spread between widths the narrowest and the widest only.
     outcomes = inner.outcomes()
     broken = {name for name in outcomes if "[raid5x4-" in name or ("[raid5-" in name and "maximum_latency" not in name)}
-    assert (len(outcomes), len(broken)) == (22, 8)
+    assert (len(outcomes), len(broken)) == (26, 8)
     assert outcomes == {name: "error" if name in broken else "passed" for name in outcomes}
     messages = {case.message for case in inner.cases().values() if case.outcome == "error"}
     refused = "fio on lab was refused by /dev/md100"
