@@ -78,12 +78,14 @@ def uneven(story: RunReader) -> dict[str, str]:
     Conditioning lasts hours and a cell a minute: what slows down under a load that goes on shows it only here.
     """
     models = {drive.name: drive.model for drive in story.manifest.drives}
-    sentences: dict[str, str] = {}
+    latest: dict[str, dict[str, float]] = {}  # a resumed run may have conditioned them again
     for record in story.of("conditioned"):
-        workload = record.fact("workload", str, "")
-        settled = record.fact("rates", dict[str, float], {})
+        if rates := record.fact("rates", dict[str, float], {}):
+            latest[record.fact("workload", str, "")] = rates
+    sentences: dict[str, str] = {}
+    for workload, rates in latest.items():
         for model in set(models.values()):
-            alike = {serial: rate for serial, rate in settled.items() if models.get(serial) == model}
+            alike = {serial: rate for serial, rate in rates.items() if models.get(serial) == model}
             sentences |= _behind(alike, workload)
     return sentences
 
