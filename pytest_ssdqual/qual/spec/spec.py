@@ -337,19 +337,13 @@ class Spec:
         )
 
     def doubts(self) -> Iterator[str]:
-        """Yield published IOPS of one drive that no promise is about, or that are below the floor of its class, a
-        sentence each.
+        """Yield published 4k random I/O of one drive that is below the floor of its class, a sentence each.
 
-        The floor is that of 4k random I/O; for an unknown class that of SATA drives.
+        For an unknown class it is the floor of SATA drives.
         """
         floors = replace(default(), drive_class=self.drive_class or DriveClass.SATA)
         for rate in datasheet.of_one_drive(self.figures):
             workload = rate.workload
-            if not self.deciding(Claim.STEADY_IOPS, ONE_DRIVE, workload):
-                yield (
-                    f"{workload}: {rate.published} published, but no promise of this file is about it: end the file "
-                    "with one of steady_iops with min_percent_of_spec"
-                )
             usual = Workload(workload.rw, "4k", 8 if workload.depth_per_member(1) >= 8 else 1)
             floor = floors.limit(Claim.STEADY_IOPS, ONE_DRIVE, usual)
             if floor and workload.bs == usual.bs and rate.published.value < floor.bound:

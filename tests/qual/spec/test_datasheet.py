@@ -68,14 +68,6 @@ def test_figures_below_the_floor_of_the_class_are_doubtful(
     assert bool(list(acme.doubts())) == is_doubtful
 
 
-def test_a_published_figure_that_no_promise_is_about_is_doubtful() -> None:
-    of_arrays = '[[promise]]\nclaim = "steady_iops"\nlevel = "raid5"\nat_least = "1 IOPS"\n'
-    of_the_rest = '[[promise]]\nclaim = "steady_iops"\nmin_percent_of_spec = 90\n'
-    sheet = PRODUCT + figure(rw="randread", bs="4k", queue_depths=[8], iops=100_000)
-    found = [len(list(loaded(text).doubts())) for text in (sheet, sheet + of_arrays, sheet + of_arrays + of_the_rest)]
-    assert found == [0, 1, 0]
-
-
 def test_figure_of_one_drive_holds_for_its_sizes_and_depths() -> None:
     acme = loaded(PRODUCT + READ)
     found = acme.published(Claim.STEADY_IOPS, ONE, READ_8)
