@@ -5,7 +5,8 @@ A product is fit only if the run decided everything that it planned, and judged 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from enum import StrEnum
 
 from pytest_ssdqual.qual.frozen import frozen
@@ -90,8 +91,8 @@ class Counts:
     unread: int = 0
     #: Loads of fio during which the kernel log could not be read.
     unlogged: int = 0
-    #: A sentence for each drive that settled far below its siblings; see ``drive_history.uneven``.
-    uneven: tuple[str, ...] = ()
+    #: A sentence for each drive that settled far below its siblings, by serial number; see ``drive_history.uneven``.
+    uneven: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def promises(self) -> int:
@@ -298,8 +299,7 @@ def _gaps(counts: Counts, manifest: Manifest) -> Iterator[str]:
         yield "Nothing but the health of the drives was judged."
     if counts.unreadable:
         yield f"This version of pytest-ssdqual cannot read {counts.unreadable:,} of the run's records."
-    if manifest.acceptance:
-        yield from counts.uneven
+    yield from counts.uneven.values()
     yield from _ending(counts, manifest)
 
 

@@ -10,7 +10,7 @@ from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.qual.units import format_clock
 from pytest_ssdqual.report.evidence import multiplicity as family
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
-from pytest_ssdqual.report.evidence.health import FAILED, HEALTH, OF_HEALTH
+from pytest_ssdqual.report.evidence.health import FAILED, HEALTH
 from pytest_ssdqual.report.run_folder.journal import RECORDS
 from pytest_ssdqual.report.run_folder.manifest import Manifest, WorsenedDrive
 from pytest_ssdqual.report.run_summary import next_step
@@ -72,12 +72,10 @@ def overview(run: RunView) -> Overview:
     """Return the first screen of a run."""
     marks = drive_marks(run)
     shown = sorted(marks, key=lambda drive: not drive.charges)[:MOST_DRIVES] if len(marks) > MOST_DRIVES else marks
-    failed = tuple(dict.fromkeys((*failed_drives(run), *_unhealthy(run))))
-    accused = [each.serial for each in marks if each.is_cause]
-    if run.manifest.acceptance:
-        accused = list(dict.fromkeys((*accused, *run.uneven)))
+    failed = failed_drives(run)
+    suspects = dict.fromkeys([*(mark.serial for mark in marks if mark.is_cause), *run.verdict.counts.uneven])
     deviating = [drive.name for drive in _inspected(run) if drive.deviations]
-    steps = next_steps(run, failed, [each for each in accused if each not in failed], deviating)
+    steps = next_steps(run, failed, [serial for serial in suspects if serial not in failed], deviating)
     limits = tuple(each for each in run.verdict.remarks if each != lost(run.verdict.counts))
     return Overview(tuple(_causes(run)), limits, steps, tuple(shown), len(marks) - len(shown), tuple(_facts(run)))
 
@@ -112,13 +110,6 @@ def failed_drives(run: RunView) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part.name for failure in failures for part in failure.members))
 
 
-def _unhealthy(run: RunView) -> Iterator[str]:
-    """Yield the serial numbers of the drives that fail by their own health or self-test."""
-    for judged in run.judged:
-        if judged.claim in OF_HEALTH:
-            yield from (part.name for part in judged.members if part.outcome is Finding.FAIL)
-
-
 def _charge(guilty: int, alone: int) -> str:
     """Return of how many failed promises a drive is the cause, or else how many of its own it fails."""
     if guilty:
@@ -139,14 +130,14 @@ def _failed_alone(evidence: Iterable[Evidence]) -> dict[str, int]:
 def _causes(run: RunView) -> Iterator[Reason]:
     """Yield the gravest reasons of the verdict: drives that failed, causes, errors."""
     remedy = next_step.advice(run)  # the next step has it
-    defective = [each for each in run.changed if each.defects]
-    told = {run.manifest.serials.get(each.drive) for each in defective}
+    defective = [change for change in run.changed if change.defects]
+    worsened = {run.manifest.serials.get(change.drive) for change in defective}
     named = [
         *_of_drives(run, defective, failed_drives(run)),
         *(
             Reason(f"{each.headline}. Remedy: {each.advice}" if each.advice not in ("", remedy) else each.headline)
             for each in run.causes
-            if not (each.is_of_health and told.issuperset(each.drives))
+            if not (each.is_of_health and worsened.issuperset(each.drives))
         ),
     ]
     found = [

@@ -68,8 +68,6 @@ class RunView:
     history: str = ""
     #: Last health reading of each drive, by its identity.
     health: Mapping[str, HealthRecord] = field(default_factory=dict)
-    #: A sentence for each drive that settled far below its siblings, by serial number; see ``drive_history.uneven``.
-    uneven: Mapping[str, str] = field(default_factory=dict)
     #: A sentence for each drive side by side without a valid figure, by serial number; see ``causes.left_out``.
     left_out: Mapping[str, str] = field(default_factory=dict)
 
@@ -82,7 +80,6 @@ class RunView:
     def of(cls, story: RunReader) -> RunView:
         judged, errors, skips = story.judged, troubles(story), skipped(story)
         changed = tuple(story.contents(WorsenedDrive, WORSENED))
-        uneven = drive_history.uneven(story)
         counts = replace(
             count(judged, errors),
             unreadable=story.unreadable,
@@ -90,7 +87,7 @@ class RunView:
             worsened=len({each.drive for each in changed if each.defects}),
             unread=sum(not drive.has_health for drive in story.manifest.drives),
             unlogged=sum("host_faults" in record.fact("unknown", list[str], []) for record in story.of("environment")),
-            uneven=tuple(uneven.values()),
+            uneven=drive_history.uneven(story),
         )
         verdict = stand(counts, story.manifest, coverage.coverage(story, judged))
         budget = BudgetUse.of(each for kind in time_budget.KINDS for each in story.of(kind))
@@ -99,7 +96,7 @@ class RunView:
         health = {reading.drive: reading for reading in story.contents(HealthRecord, "health")}
         return cls(
             story.folder, story.manifest, verdict, judged, errors, skips, changed, budget, caches, history, health,
-            uneven, left_out(story.of(LEFT_OUT), judged),
+            left_out(story.of(LEFT_OUT), judged),
         )  # fmt: skip
 
     @property

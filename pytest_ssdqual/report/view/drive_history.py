@@ -75,8 +75,11 @@ def uneven(story: RunReader) -> dict[str, str]:
     """Return by serial number a sentence for each drive that wrote far less than its siblings of the same model once it
     had settled.
 
-    Conditioning lasts hours and a cell a minute: what slows down under a load that goes on shows it only here.
+    Conditioning by a protocol for acceptance lasts hours, and a cell a minute: what slows down under a load that goes
+    on shows it only here. Empty for other protocols, by which drives need not settle.
     """
+    if not story.manifest.acceptance:
+        return {}
     models = {drive.name: drive.model for drive in story.manifest.drives}
     latest: dict[str, dict[str, float]] = {}  # a resumed run may have conditioned them again
     for record in story.of("conditioned"):
@@ -96,7 +99,7 @@ def _behind(rates: Mapping[str, float], workload: str) -> dict[str, str]:
     beside = zip(rates.items(), of_others(list(rates.values())), strict=True)
     return {
         serial: f"Drive {serial} had settled at {format_value(rate, Unit.IOPS)} of {workload}, {rate / others:.0%} of "
-        "what its siblings did, which no promise judges."
+        "what its siblings did, and what is measured for a minute need not show that."
         for (serial, rate), others in beside
         if rate < UNEVEN * others
     }

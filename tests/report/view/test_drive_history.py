@@ -87,12 +87,13 @@ def test_capacities_that_were_not_counted_are_empty() -> None:
 def test_a_drive_that_settled_far_below_its_siblings_is_named() -> None:
     drives = [{"serial": f"S{number}", "model": "A"} for number in range(4)] + [{"serial": "B", "model": "other"}]
 
-    def uneven(*sessions: dict[str, float], **rates: float) -> list[str]:
+    def uneven(*sessions: dict[str, float], acceptance: bool = True, **rates: float) -> list[str]:
         settled = [
             charted.record("conditioned", {"geometry": "drivex5", "workload": WRITES, "rates": each})
             for each in (*sessions, rates)
         ]
-        return list(drive_history.uneven(charted.story(*settled, manifest={"bays": [{"drives": drives}]})))
+        recorded = {"bays": [{"drives": drives}], "acceptance": acceptance}
+        return list(drive_history.uneven(charted.story(*settled, manifest=recorded)))
 
     assert uneven(S0=1000, S1=590, S2=1010, S3=990) == ["S1"]
     assert uneven(S0=1000, S1=990) == []
@@ -100,6 +101,8 @@ def test_a_drive_that_settled_far_below_its_siblings_is_named() -> None:
     # Half of them may be bad; a drive of another model is no sibling.
     assert uneven(S0=1000, S1=590, S2=1010, S3=600) == ["S1", "S3"]
     assert uneven(S0=1000, S1=990, B=400) == []
+    # A short protocol writes too little to settle.
+    assert uneven(S0=1000, S1=590, acceptance=False) == []
     # The last conditioning counts; that of an array has no rates of drives.
     again = {"S0": 1000.0, "S1": 590.0}
     assert uneven(again, S0=1000, S1=990) == []
