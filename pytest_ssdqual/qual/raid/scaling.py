@@ -123,12 +123,12 @@ def fit(
     """
     widths = sorted(iops)
     if len(widths) < 2 or len({(each.level, each.missing, each.rebuilding) for each in widths}) > 1:
-        found = ", ".join(map(str, widths)) or "none"
-        raise NotApplicable(f"scaling needs at least 2 widths of one level, not {found}")
-    drives = {each: effective_drives(each, read_fraction) for each in widths}
+        names = ", ".join(map(str, widths)) or "none"
+        raise NotApplicable(f"scaling needs at least 2 widths of one level, not {names}")
+    drives = {width: effective_drives(width, read_fraction) for width in widths}
     if expected.keys() >= set(widths):
         first = drives[widths[0]] / expected[widths[0]]
-        drives = {each: first * expected[each] for each in widths}
+        drives = {width: first * expected[width] for width in widths}
         compared = widths
     else:
         compared = alike(widths, read_fraction)
@@ -136,7 +136,13 @@ def fit(
         _points({width: rates[width] for width in compared}, drives) for rates in (iops, together or iops)
     )
     worst = min(points, key=lambda point: point.efficiency.value)
-    deviation = Estimate(
+    left_out = tuple(width for width in widths if width not in compared)
+    return Scaling(points, _slope(points), _deviation(worst, points, simultaneous), worst.geometry, left_out)
+
+
+def _deviation(worst: ScalingPoint, points: Sequence[ScalingPoint], simultaneous: Sequence[ScalingPoint]) -> Estimate:
+    """Return how far the worst width falls short, in per cent; see ``fit``."""
+    return Estimate(
         value=100 * (1 - worst.efficiency.value),
         low=100 * (1 - min(point.efficiency.high for point in simultaneous)),
         high=100 * (1 - min(point.efficiency.low for point in points)),
@@ -144,8 +150,6 @@ def fit(
         unit=Unit.PERCENT,
         confidence=worst.efficiency.confidence,
     )
-    left_out = tuple(width for width in widths if width not in compared)
-    return Scaling(points, _slope(points), deviation, worst.geometry, left_out)
 
 
 def alike(widths: Sequence[Geometry], read_fraction: float) -> list[Geometry]:

@@ -163,7 +163,7 @@ def combine(own: Mapping[str, Spec]) -> Spec:
     common = Product(name=names, models=[]).model_copy(
         update={
             "sequential_write_bytes_per_s": writes,
-            "indirection_unit": unit_bytes and str(unit_bytes),
+            "indirection_unit": None if unit_bytes is None else str(unit_bytes),
         }
     )
     return CombinedSpec(
