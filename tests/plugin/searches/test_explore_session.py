@@ -106,17 +106,17 @@ def test_what_is_planted_is_found_and_shrunk_to_its_corner(
     assert case.outcome == "failure", result.outlines
     assert all(each in case.message for each in ("drive SSDQ0001 (drivex2)", f"{corner}: 75 IOPS"))
     assert f"fio explore/drivex2-{corner}.fio" in case.message
-    found = searched(rig)
-    assert found["seconds"] <= found["budget_s"] == 1800
-    assert found["seconds"] >= 6 * len(found["probed"])
-    assert (name.rpartition("-")[2], found["plain"] + "]") == (found["plain"] + "]",) * 2
-    ((suspect),) = found["suspects"]
+    search = searched(rig)
+    assert search["seconds"] <= search["budget_s"] == 1800
+    assert search["seconds"] >= 6 * len(search["probed"])
+    assert (name.rpartition("-")[2], search["plain"] + "]") == (search["plain"] + "]",) * 2
+    ((suspect),) = search["suspects"]
     assert (suspect["workload"], suspect["confirmed"], suspect["is_simplest"]) == (corner, True, True)
     assert f"{corner}: 75 IOPS" in suspect["verdict"]
-    assert all(": FAIL by " in each["verdict"] for each in found["probed"] if each["look"] == "broken")
-    assert f"{found['plain']} by {departures}; " in case.text
+    assert all(": FAIL by " in each["verdict"] for each in search["probed"] if each["look"] == "broken")
+    assert f"{search['plain']} by {departures}; " in case.text
     assert case.properties["ssd.workload"] == corner
-    assert case.properties["ssd.workloads_searched"] == str(len(found["probed"]))
+    assert case.properties["ssd.workloads_searched"] == str(len(search["probed"]))
     output = " ".join(line.strip() for line in result.outlines)
     assert f"{corner} breaks a" in output
 
@@ -197,9 +197,9 @@ def test_drives_so_slow_that_little_is_seen_get_a_longer_look(rig: Inner, monkey
     """At 75 IOPS five seconds have fewer than the 500 I/Os that are believed: the worst must not hide behind that."""
     monkeypatch.setenv("SIMULATED_WEAK", "writes>0")
     run(rig, database="")
-    found = searched(rig)
-    assert found["suspects"][0]["workload"] == "randwrite_4k_qd1"
-    assert '"kind":"explored_longer"' in (found["folder"] / "records.jsonl").read_text()
+    search = searched(rig)
+    assert search["suspects"][0]["workload"] == "randwrite_4k_qd1"
+    assert '"kind":"explored_longer"' in (search["folder"] / "records.jsonl").read_text()
     # Where findings are kept if nothing is said.
     assert len(list(Path(rig.pytester.path, "ssdqual-runs", ".explore").iterdir())) == 1
 
@@ -301,8 +301,8 @@ def test_an_array_is_searched_as_a_whole(rig: Inner, monkeypatch: pytest.MonkeyP
     run(rig)
     (case,) = rig.cases().values()
     assert case.outcome == "failure"
-    found = searched(rig)
-    text = (found["folder"] / "explore" / "raid5x3-randwrite_4k_qd4.fio").read_text()
+    search = searched(rig)
+    text = (search["folder"] / "explore" / "raid5x3-randwrite_4k_qd4.fio").read_text()
     assert "filename=/dev/md100" in text.splitlines()
     assert "numjobs=3" in text.splitlines()
 

@@ -97,12 +97,12 @@ def test_how_many_verdicts_are_wrong_by_chance_is_told(rig: Inner) -> None:
     result = rig.run(*ARGS, "-v")
     assert rig.cases()["test_iops[drivex4-randread_4k_qd8]"].outcome == "failure"
     assert "16 promises judged" in told(result)
-    found = family(rig)
-    assert (found["claims_planned"], found["claims_judged"], found["readings"]) == (16, 16, 0)
-    assert found["expected_false_failures"] == pytest.approx(16 * 0.025)
-    assert [each["drive"] for each in found["failures"]] == [f"SSDQ000{number}" for number in range(1, 5)]
-    assert {each["upheld_benjamini_hochberg"] for each in found["failures"]} == {False}
-    assert all(0.025 < each["p_value"] < 0.05 for each in found["failures"])
+    recorded = family(rig)
+    assert (recorded["claims_planned"], recorded["claims_judged"], recorded["readings"]) == (16, 16, 0)
+    assert recorded["expected_false_failures"] == pytest.approx(16 * 0.025)
+    assert [each["drive"] for each in recorded["failures"]] == [f"SSDQ000{number}" for number in range(1, 5)]
+    assert {each["upheld_benjamini_hochberg"] for each in recorded["failures"]} == {False}
+    assert all(0.025 < each["p_value"] < 0.05 for each in recorded["failures"])
     properties = rig.suite_properties()
     assert {name: value for name, value in properties.items() if name.startswith("ssd.family.")} == {
         "ssd.family.control": "none",
@@ -139,9 +139,9 @@ def test_family_wise_control_asks_more_of_a_failure(rig: Inner) -> None:
     assert case.outcome == "error"
     assert "over 16 claims" in case.message
     assert rig.cases()["test_iops[drivex4-randwrite_4k_qd8]"].outcome == "passed"
-    found = family(rig)
-    assert found["expected_false_failures"] == pytest.approx(0.025)
-    assert (found["control"], found["failures"]) == ("bonferroni", [])
+    recorded = family(rig)
+    assert recorded["expected_false_failures"] == pytest.approx(0.025)
+    assert (recorded["control"], recorded["failures"]) == ("bonferroni", [])
 
 
 def test_a_continued_run_keeps_its_number_of_claims(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,8 +154,8 @@ def test_a_continued_run_keeps_its_number_of_claims(rig: Inner, monkeypatch: pyt
     (case,) = rig.cases().values()
     assert "over 16 claims" in case.message
     assert [each["count"] for each in rig.records("claims_planned")] == [16]
-    found = family(rig)
-    assert (found["claims_planned"], found["claims_judged"]) == (16, 4)
+    recorded = family(rig)
+    assert (recorded["claims_planned"], recorded["claims_judged"]) == (16, 4)
 
 
 def test_xdists_controller_knows_what_its_worker_has_counted(rig: Inner) -> None:

@@ -70,17 +70,17 @@ def outcomes(inner: Inner) -> dict[str, str]:
 def test_a_recorded_failure_is_never_green(inner: Inner, workers: tuple[str, ...]) -> None:
     result = inner.run("--ssd-devices=lab:3", write(inner, HIDDEN, BROKEN), *workers)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    found = outcomes(inner)
-    assert (len(found), set(found.values())) == (4, {"failure"})
+    ended = outcomes(inner)
+    assert (len(ended), set(ended.values())) == (4, {"failure"})
     assert [each["outcome"] for each in inner.records("verdict")].count("fail") == 4
 
 
 def test_the_same_tests_with_a_kept_promise(inner: Inner) -> None:
     inner.run("--ssd-devices=lab:3", write(inner, HIDDEN, KEPT))
     skipped = "test_skipped_by_a_claim_without_a_limit"
-    found = outcomes(inner)
-    assert found.pop(skipped) == "skipped"
-    assert set(found.values()) == {"passed"}
+    ended = outcomes(inner)
+    assert ended.pop(skipped) == "skipped"
+    assert set(ended.values()) == {"passed"}
 
 
 def test_a_failure_before_a_skipped_inconclusive_verdict(inner: Inner) -> None:

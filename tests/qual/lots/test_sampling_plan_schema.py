@@ -9,9 +9,9 @@ from pytest_ssdqual.qual.spec import spec
 
 
 def plan(**given: object) -> Plan:
-    found = loaded(PRODUCT + table(**given)).lot
-    assert found is not None
-    return found
+    lot = loaded(PRODUCT + table(**given)).lot
+    assert lot is not None
+    return lot
 
 
 def table(**given: object) -> str:
@@ -44,9 +44,9 @@ def test_a_spec_without_a_lot_has_no_plan() -> None:
     ],
 )  # fmt: skip
 def test_plans(given: dict[str, object], expected: str) -> None:
-    found = plan(**given)
-    assert str(found) == expected
-    assert found.lot == given.get("size")
+    chosen = plan(**given)
+    assert str(chosen) == expected
+    assert chosen.lot == given.get("size")
 
 
 def test_by_variables_is_the_same_plan_with_fewer_drives() -> None:

@@ -291,8 +291,8 @@ def test_a_search_has_time_for_one_cell_at_least() -> None:
 
 def test_lives_of_an_array_are_searched_within_limits() -> None:
     table = '[integrity]\nhistories = 3\nsteps = 9\nlimit = "5 min"\nregions = 8\nmember = "1g"\natomic = "physical"\n'
-    found = load(GOOD + table + "write_hole = true\n").integrity
-    assert found == IntegrityRule(3, 9, 300.0, 8, 1 << 30, "physical", write_hole=True)
+    settings = load(GOOD + table + "write_hole = true\n").integrity
+    assert settings == IntegrityRule(3, 9, 300.0, 8, 1 << 30, "physical", write_hole=True)
     assert load(GOOD).integrity == IntegrityRule()
     assert protocol.load("quick").integrity.histories < protocol.load("acceptance").integrity.histories
 

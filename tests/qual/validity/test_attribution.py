@@ -51,10 +51,10 @@ def test_drives_that_are_all_too_slow_are_the_cause_together() -> None:
 
 
 def test_what_drives_can_do_is_no_evidence_against_them_where_it_would_suffice() -> None:
-    found = attribute(shortfall(970, 1_010))
-    assert found.culprit is Culprit.DRIVES
-    assert "96%" in found.evidence
-    assert "1,010" not in found.evidence
+    cause = attribute(shortfall(970, 1_010))
+    assert cause.culprit is Culprit.DRIVES
+    assert "96%" in cause.evidence
+    assert "1,010" not in cause.evidence
 
 
 def test_drives_slower_together_than_alone_share_a_path() -> None:

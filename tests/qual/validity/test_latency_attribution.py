@@ -44,10 +44,10 @@ def test_drives_whose_curves_predict_the_latency_are_the_cause() -> None:
 
 
 def test_a_latency_that_keeps_the_promise_is_no_evidence_against_the_drives() -> None:
-    found = attribute(late(5.1, 4.8))
-    assert found.culprit is Culprit.DRIVES
-    assert "1.06 times" in found.evidence
-    assert "4.8" not in found.evidence
+    cause = attribute(late(5.1, 4.8))
+    assert cause.culprit is Culprit.DRIVES
+    assert "1.06 times" in cause.evidence
+    assert "4.8" not in cause.evidence
 
 
 def test_drive_is_named_if_a_median_one_would_keep_the_promise() -> None:

@@ -504,9 +504,9 @@ def test_the_fastest_of_many_depths_may_be_a_lucky_one() -> None:
 
 @pytest.mark.parametrize("claim", [Claim.P99_LATENCY, Claim.MEAN_LATENCY, Claim.MAX_LATENCY])
 def test_latency_of_a_replay_that_is_late_has_no_upper_end(claim: Claim) -> None:
-    found = estimate(claim, REPLAYED)
-    assert "replay" in found.unbounded
-    assert found.high == math.inf
+    latency = estimate(claim, REPLAYED)
+    assert "replay" in latency.unbounded
+    assert latency.high == math.inf
     (once, _), trace = REPLAYED.runs, REPLAYED.workload.replay
     assert trace
     held = replace(once.workload, replay=replace(trace, span_s=2 * once.seconds))

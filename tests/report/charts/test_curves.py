@@ -48,7 +48,7 @@ def test_a_sweep_over_depths_has_its_knee_and_what_is_published() -> None:
     assert not queue_depth.is_by_mix(curve)
     chart = queue_depth.chart(found, curve)
     assert "knee: 16" in charted.names(chart)
-    golden.same("charts.txt", charted.told(chart))
+    golden.same("charts.txt", charted.wording(chart))
 
 
 def test_a_knee_that_was_not_reached_is_not_claimed() -> None:
@@ -66,7 +66,7 @@ def test_a_bathtub_lies_below_its_line() -> None:
     assert not queue_depth.is_by_depth(curve)
     chart = queue_depth.bathtub(found, curve)
     assert "promised: ≥ 0.60 × of it" in charted.names(chart)
-    golden.same("charts.txt", charted.told(chart))
+    golden.same("charts.txt", charted.wording(chart))
 
 
 def test_points_that_are_no_curve_are_bars() -> None:
@@ -146,7 +146,7 @@ def test_rounds_until_steady_with_window_and_range() -> None:
     (found,) = loops.conditioned([charted.conditioned()])
     assert (found.begin, found.state.reached, len(found.values)) == (3, True, 8)
     chart = loops.chart(found)
-    golden.same("charts.txt", charted.told(chart))
+    golden.same("charts.txt", charted.wording(chart))
     assert {"best fit", "average", "window and range allowed"} < charted.names(chart)
 
 
@@ -156,7 +156,7 @@ def test_conditioning_by_volume_is_shown_with_the_largest_drift() -> None:
     facts = {**record.facts, "capacities": 1.5, "drift": {"S1": plain(calm), "S2": plain(falling)}}
     (found,) = loops.conditioned([replace(record, facts=facts)])
     assert (found.drift, found.reached, found.state.reached) == (falling, False, True)
-    golden.same("charts.txt", charted.told(loops.chart(found)))
+    golden.same("charts.txt", charted.wording(loops.chart(found)))
 
 
 def test_drives_side_by_side_are_shown_by_their_mean() -> None:
@@ -184,7 +184,7 @@ def test_a_map_has_a_figure_for_every_size_and_mix() -> None:
     (matrix,) = block_size_and_mix.matrices(notes(*charted.matrix()))
     assert (matrix.sizes, matrix.mixes) == ([512, 4096, 32768, 131072], [100, 65, 0])
     chart = block_size_and_mix.heat_map(matrix)
-    golden.same("charts.txt", charted.told(chart))
+    golden.same("charts.txt", charted.wording(chart))
     assert {"300k", "216k", "60k", "12.2k"} <= charted.words(chart)
     tints = [float(each) for each in re.findall(r"opacity:([\d.]+)", chart.svg)]
     assert max(tints) <= 0.56  # ink must stay readable on it
@@ -208,7 +208,7 @@ def test_a_broken_cell_is_framed() -> None:
     broken = charted.judged(Claim.STEADY_IOPS, "raid0x6", [workload], 6e4, 9e4)
     (matrix,) = block_size_and_mix.matrices(notes(*charted.matrix(), broken))
     chart = block_size_and_mix.heat_map(matrix)
-    golden.same("charts.txt", charted.told(chart))
+    golden.same("charts.txt", charted.wording(chart))
     assert chart.svg.count("stroke:var(--limit)") == 1
 
 
@@ -224,7 +224,7 @@ def test_loops_have_maps_of_mean_and_maximum_latency() -> None:
     maps = list(block_size_and_mix.latency_matrices(notes(*records)))
     assert not list(block_size_and_mix.matrices(notes(*records)))
     charts = [block_size_and_mix.heat_map(each) for each in maps]
-    golden.same("charts.txt", [line for each in charts for line in charted.told(each)])
+    golden.same("charts.txt", [line for each in charts for line in charted.wording(each)])
     assert {"8 ms", "6.6 ms", "4 ms"} <= charted.words(charts[1])
 
 
@@ -240,7 +240,7 @@ def test_a_new_drive_is_drawn_against_a_working_one() -> None:
         charted.judged(Claim.STEADY_IOPS, "drivex1", [reads], 4000, 1, test="suites/test_it.py::test_working"),
     ]
     (chart,) = saturation.compared(notes(*records))
-    golden.same("charts.txt", charted.told(chart))
+    golden.same("charts.txt", charted.wording(chart))
     assert not list(saturation.compared(notes(*records[:3])))
 
 
@@ -249,7 +249,7 @@ def test_a_matrix_is_drawn_as_bandwidth_and_as_a_radar() -> None:
     bandwidth = block_size_and_mix.lines(matrix, Unit.BYTES_PER_SECOND)
     radar = block_size_and_mix.radar(matrix)
     assert {"512", "4k", "32k", "128k"} <= set(re.findall(r">([0-9]+k?)<", radar.svg))
-    golden.same("charts.txt", [*charted.told(bandwidth), *charted.told(radar)])
+    golden.same("charts.txt", [*charted.wording(bandwidth), *charted.wording(radar)])
     assert "65/35" in radar.svg
     assert block_size_and_mix.radar(matrix, Unit.BYTES_PER_SECOND).key != radar.key
 
@@ -281,14 +281,14 @@ def test_a_ring_with_a_gap_is_left_out_of_the_radar() -> None:
 
 def test_profiles_grow_with_the_drives() -> None:
     (chart,) = block_size_and_mix.growths(notes(*charted.profiles()))
-    golden.same("charts.txt", charted.told(chart))
+    golden.same("charts.txt", charted.wording(chart))
     assert not list(block_size_and_mix.growths(notes(*charted.profiles()[:3])))
 
 
 def test_a_radar_has_a_spoke_for_each_profile() -> None:
     found = notes(*charted.profiles())
     (chart,) = block_size_and_mix.profile_radars(found)
-    golden.same("charts.txt", charted.told(chart))
+    golden.same("charts.txt", charted.wording(chart))
     assert "raid0x8 exchange: 58,482 IOPS" in chart.svg
     assert not list(block_size_and_mix.profile_radars(notes(*charted.profiles()[:2])))
 
@@ -297,7 +297,7 @@ def test_the_outlier_is_named_and_looks_different() -> None:
     (judged,) = notes(charted.outlier()).judged
     chart = drives.chart(judged)
     assert chart is not None
-    golden.same("charts.txt", charted.told(chart))
+    golden.same("charts.txt", charted.wording(chart))
     assert chart.svg.count("S3X0005") >= 3  # title, hover, label
     assert "fail" in chart.svg
 
@@ -350,7 +350,7 @@ def test_temperatures_over_the_run_by_serial_number() -> None:
     ]
     chart = over_time.temperatures(charted.story(*records, manifest=manifest))
     assert chart is not None
-    golden.same("charts.txt", charted.told(chart))
+    golden.same("charts.txt", charted.wording(chart))
     assert "promised by the drive: at most 70 °C" in charted.names(chart)
 
 
@@ -361,7 +361,7 @@ def _seen(name: str, heat: DriveTemperature) -> object:
 def test_wear_is_what_the_drives_counted() -> None:
     chart = over_time.wear(charted.story(*charted.health()))
     assert chart is not None
-    golden.same("charts.txt", charted.told(chart))
+    golden.same("charts.txt", charted.wording(chart))
 
 
 def test_wear_of_a_resumed_run_is_that_of_all_its_sessions() -> None:

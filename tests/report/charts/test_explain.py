@@ -62,7 +62,7 @@ def test_a_verdict_is_explained_by_a_chart(records: Sequence[Record]) -> None:
     chart = chart_of(story, story.judged[-1])
     assert chart is not None
     assert chart.key.startswith("why-")
-    golden.same("charts.txt", charted.told(chart)[:2])
+    golden.same("charts.txt", charted.wording(chart)[:2])
 
 
 def test_the_limit_is_drawn_in_the_unit_of_the_axis_only() -> None:

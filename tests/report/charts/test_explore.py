@@ -25,7 +25,7 @@ def drawn(story: RunReader) -> Chart:
 def test_every_look_is_drawn_beside_its_limit_and_named() -> None:
     chart = drawn(charted.story(*charted.search()))
     assert chart.key == "search-drivex2-randwrite-64k-off512-sync-qd1"
-    golden.same("charts.txt", [*charted.told(chart), *told(chart)])
+    golden.same("charts.txt", [*charted.wording(chart), *told(chart)])
     assert {"pass", "fail", "inconclusive", "not measured", "suspect, measured again", "promised",
             "simplified", "confirmed: randwrite_64k_off512_sync_qd1"} <= words(chart)  # fmt: skip
 

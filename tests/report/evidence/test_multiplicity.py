@@ -68,15 +68,15 @@ def test_a_search_counts_once_whatever_its_result() -> None:
 def test_failures_that_do_not_hold_among_many_claims_are_named() -> None:
     good = [(f"test_good[{number}]", claimed(value=1000)) for number in range(252)]
     bad = [(f"test_bad[{number}]", failed(1e-6)) for number in range(11)]
-    found = counted([*good, *bad, ("test_doubtful", failed(0.04))])
+    tallied = counted([*good, *bad, ("test_doubtful", failed(0.04))])
     many = counted([*good, *((f"test_{number}", failed(0.04)) for number in range(8))])
-    golden.same("multiplicity.txt", [*lines(found), *lines(many)])
+    golden.same("multiplicity.txt", [*lines(tallied), *lines(many)])
 
 
 def test_claims_that_go_wrong_together_are_in_the_record() -> None:
     good = [(f"test_good[{number}]", claimed(value=1000)) for number in range(98)]
-    found = counted([*good, ("test_sure", failed(1e-6)), ("test_likely", failed(0.0009))])
-    record = json.loads(json.dumps(plain(found)))
+    tallied = counted([*good, ("test_sure", failed(1e-6)), ("test_likely", failed(0.0009))])
+    record = json.loads(json.dumps(plain(tallied)))
     upheld = {
         each["test"]: (each["upheld_benjamini_hochberg"], each["upheld_benjamini_yekutieli"])
         for each in record["failures"]
@@ -84,12 +84,12 @@ def test_claims_that_go_wrong_together_are_in_the_record() -> None:
     # 0.0009 ≤ 0.05·2/100, but not after the division by 1 + 1/2 + … + 1/100 = 5.19.
     assert upheld == {"test_sure": (True, True), "test_likely": (True, False)}
     assert (record["claims_planned"], record["claims_judged"], record["control"]) == (264, 100, "none")
-    assert dict(properties(found))["family.failures_upheld_benjamini_yekutieli"] == "1"
+    assert dict(properties(tallied))["family.failures_upheld_benjamini_yekutieli"] == "1"
 
 
 def test_a_test_that_was_run_again_counts_as_it_came_out_last() -> None:
-    found = counted([("test_p99", failed(0.01)), ("test_p99", claimed(value=1000))])
-    assert (found.claims_judged, found.failures) == (1, ())
+    tallied = counted([("test_p99", failed(0.01)), ("test_p99", claimed(value=1000))])
+    assert (tallied.claims_judged, tallied.failures) == (1, ())
     # Not so two claims of one test, or two tests of one claim.
     two = counted([("test_p99", claimed()), ("test_p99", claimed(Claim.P50_LATENCY)), ("test_other", claimed())])
     assert two.claims_judged == 3

@@ -29,10 +29,10 @@ def test_the_largest_group_comes_first_and_no_cause_last() -> None:
     held_back = replace(FAILED, outcome=Finding.INCONCLUSIVE, cause=MD)
     passed = replace(FAILED, outcome=Finding.PASS)
     undecided = replace(FAILED, outcome=Finding.INCONCLUSIVE)
-    found = causes.groups([FAILED, FAILED, FAILED, held_back, *[replace(FAILED, cause=SLOW)] * 2, passed, undecided])
-    assert [each.culprit for each in found] == [Culprit.DRIVE, Culprit.MD, None]
-    assert found[1].advice == MD.advice
-    golden.same("headlines.txt", [line for each in found for line in (each.headline, f"  {each.share}")])
+    groups = causes.groups([FAILED, FAILED, FAILED, held_back, *[replace(FAILED, cause=SLOW)] * 2, passed, undecided])
+    assert [each.culprit for each in groups] == [Culprit.DRIVE, Culprit.MD, None]
+    assert groups[1].advice == MD.advice
+    golden.same("headlines.txt", [line for each in groups for line in (each.headline, f"  {each.share}")])
 
 
 def test_an_unknown_cause_comes_last_and_accuses_no_drive() -> None:
@@ -51,5 +51,5 @@ def test_without_any_cause_there_is_no_group() -> None:
 def test_drives_and_how_many_broken_promises_they_cause() -> None:
     both = replace(SLOW, culprit=Culprit.DRIVES, drives=("S3", "S4"))
     path = replace(MD, culprit=Culprit.PATH, drives=("S5", "S6"))
-    found = causes.groups([replace(FAILED, cause=each) for each in (SLOW, SLOW, both, path, MD)])
-    assert causes.blamed(found) == {"S3": 3, "S4": 1}
+    groups = causes.groups([replace(FAILED, cause=each) for each in (SLOW, SLOW, both, path, MD)])
+    assert causes.blamed(groups) == {"S3": 3, "S4": 1}

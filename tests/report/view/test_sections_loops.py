@@ -44,9 +44,9 @@ def test_cells_that_were_not_judged_are_empty() -> None:
 
 
 def test_sequential_and_unaligned_cells_are_told_apart() -> None:
-    found = cell(0, "4k", 100)
-    others = [replace(found, workloads=(name,)) for name in ("write_4k_t4xqd32", "randwrite_4k_off512_t4xqd32")]
-    golden.same("tables.txt", drawn(found, *others))
+    point = cell(0, "4k", 100)
+    others = [replace(point, workloads=(name,)) for name in ("write_4k_t4xqd32", "randwrite_4k_off512_t4xqd32")]
+    golden.same("tables.txt", drawn(point, *others))
 
 
 def test_profiles_come_by_their_names() -> None:
@@ -54,20 +54,20 @@ def test_profiles_come_by_their_names() -> None:
 
 
 def test_two_arrays_and_two_claims_have_tables_of_their_own() -> None:
-    found = cell(0, "4k", 100)
+    point = cell(0, "4k", 100)
     # What is remarked is there once for each array.
-    tables = drawn(found, replace(found, claim="mean_latency"), replace(found, geometries=("raid5x4",)))
+    tables = drawn(point, replace(point, claim="mean_latency"), replace(point, geometries=("raid5x4",)))
     golden.same("tables.txt", tables)
 
 
 def test_one_mix_at_several_loads_is_by_depth_and_threads() -> None:
-    found = cell(65, "8k", 0)
+    point = cell(65, "8k", 0)
     names = [
         (threads, depth, f"composite_zoned50x5_50x95_t{threads}xqd{depth}")
         for threads in (32, 4, 1)
         for depth in (16, 2)
     ]
-    cells = [replace(found, value=threads * depth, workloads=(name,)) for threads, depth, name in names]
+    cells = [replace(point, value=threads * depth, workloads=(name,)) for threads, depth, name in names]
     plain = [
         replace(each, workloads=(each.workloads[0].replace("composite_zoned50x5_50x95", "randrw65_8k"),))
         for each in cells

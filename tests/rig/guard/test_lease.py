@@ -300,12 +300,12 @@ def test_for_how_long_it_may_be(planned_s: float | None, expected: str) -> None:
 
 def test_drives_of_one_holder_are_listed_together() -> None:
     one, other = Note("anna@one", 7, "r1", 60.0).to_line(), Note("bert@two", 8).to_line()
-    found = asked(f"/run/a.lock\t75\t{one}\n/run/b.lock\t9\t{other}\n/run/c.lock\t76\t{one}\n")
-    assert [(each.drives, each.who.partition(",")[0], each.age_s) for each in found] == [
+    holders = asked(f"/run/a.lock\t75\t{one}\n/run/b.lock\t9\t{other}\n/run/c.lock\t76\t{one}\n")
+    assert [(each.drives, each.who.partition(",")[0], each.age_s) for each in holders] == [
         (("SSDQ0001", "SSDQ0003"), "anna@one", 76),
         (("SSDQ0002",), "bert@two", 9),
     ]
-    assert "SSDQ0001, SSDQ0003: held" in lease.describe_owners(found, "dut7")
+    assert "SSDQ0001, SSDQ0003: held" in lease.describe_owners(holders, "dut7")
     assert "and 22 more:" in str(Holder(tuple(map(str, range(30))), "x", 1))
     assert asked("") == ()
 

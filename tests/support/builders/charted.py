@@ -371,7 +371,7 @@ def demand_loop(array: str = "drivex1", *, best: float = 75e3, base_s: float = 1
     return record("loop", {**facts, "rounds": rounds, **more})
 
 
-def told(chart: Chart) -> list[str]:
+def wording(chart: Chart) -> list[str]:
     """What a chart says beside its drawing: title, caption and table."""
     rows = (chart.table.columns, *chart.table.rows)
     return [chart.title, chart.caption, *(" | ".join(map(str, row)) for row in rows)]

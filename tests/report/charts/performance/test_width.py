@@ -36,7 +36,7 @@ def test_bars_are_as_high_as_what_was_measured() -> None:
 def test_the_table_has_every_number_and_its_promise() -> None:
     found = notes(*charted.parity_sweep())
     chart = widths.chart(found, sweep_of(found))
-    golden.same("charts.txt", charted.told(chart))
+    golden.same("charts.txt", charted.wording(chart))
     assert "promised" in charted.names(chart)
 
 
@@ -52,7 +52,7 @@ def test_what_is_published_is_marked_and_named() -> None:
     ]
     found = notes(*records)
     chart = widths.chart(found, sweep_of(found, READ))
-    golden.same("charts.txt", charted.told(chart))
+    golden.same("charts.txt", charted.wording(chart))
     assert "published: 11,000 IOPS" in chart.svg
 
 
@@ -80,7 +80,7 @@ def test_one_width_is_drawn_only_if_it_is_all_of_its_level() -> None:
     assert widths.scaling_chart(found, sweeps[0]) is None
     slowest = latency.maxima_chart(found, sweeps[0], 8)
     assert slowest is not None
-    golden.same("charts.txt", [*charted.told(chart), slowest.title])
+    golden.same("charts.txt", [*charted.wording(chart), slowest.title])
 
 
 def test_a_measurement_that_was_made_again_counts_once() -> None:
@@ -98,7 +98,7 @@ def test_growth_is_held_against_the_law_of_the_level() -> None:
     found = notes(*records, short)
     chart = widths.scaling_chart(found, sweep_of(found))
     assert chart is not None
-    golden.same("charts.txt", charted.told(chart))
+    golden.same("charts.txt", charted.wording(chart))
     assert "allowed" in charted.names(chart)
 
 
@@ -106,7 +106,7 @@ def test_reads_grow_with_the_drives_from_the_narrowest_on() -> None:
     found = notes(*(charted.measured(f"raid5x{width}", READ, 50.0 * width) for width in (3, 6)))
     chart = widths.scaling_chart(found, sweep_of(found, READ))
     assert chart is not None
-    golden.same("charts.txt", charted.told(chart))
+    golden.same("charts.txt", charted.wording(chart))
 
 
 def test_a_band_needs_a_promise_and_a_chart_needs_a_law() -> None:
@@ -123,8 +123,8 @@ def test_of_writes_wider_than_a_chunk_there_is_no_law() -> None:
 
     def grown(chunk_bytes: int | None) -> Chart | None:
         seen = plain(strategies.seen(array=ArrayEnvironment(DeviceTraffic(None, None), chunk_bytes, None, None)))
-        found = notes(*(charted.measured(f"raid5x{width}", wide, 100.0, seen=seen) for width in (5, 6)))
-        return widths.scaling_chart(found, sweep_of(found, wide.at(1)))
+        noted = notes(*(charted.measured(f"raid5x{width}", wide, 100.0, seen=seen) for width in (5, 6)))
+        return widths.scaling_chart(noted, sweep_of(noted, wide.at(1)))
 
     assert grown(64 * 1024) is None
     assert grown(128 * 1024) is not None
@@ -141,7 +141,7 @@ def test_maxima_of_the_smallest_and_the_widest() -> None:
     chart = latency.maxima_chart(found, sweep_of(found, READ), 1)
     assert chart is not None
     # Nothing is known of the second without I/O.
-    golden.same("charts.txt", charted.told(chart))
+    golden.same("charts.txt", charted.wording(chart))
 
 
 def test_no_maxima_without_latencies() -> None:
@@ -173,7 +173,7 @@ def test_a_figure_published_far_above_all_is_not_drawn() -> None:
     ]
     found = notes(*(each for each in charted.parity_sweep() if each.kind == "measured"), *verdicts)
     chart = widths.chart(found, sweep_of(found))
-    golden.same("charts.txt", charted.told(chart))
+    golden.same("charts.txt", charted.wording(chart))
     figures = [mark for mark in charted.marks(chart) if mark.name == "published"]
     assert [list(mark.values) for mark in figures] == [[1000], []]
 
@@ -182,4 +182,4 @@ def test_whiskers_are_in_the_table_of_growth() -> None:
     found = notes(*charted.parity_sweep())
     chart = widths.scaling_chart(found, sweep_of(found))
     assert chart
-    golden.same("charts.txt", charted.told(chart))
+    golden.same("charts.txt", charted.wording(chart))
