@@ -25,17 +25,8 @@ acceptance = false
 purge = "discard"
 fill = { passes = 1, bs = "1m" }
 precondition = { step = "20 s", limit = "80 s" }
-measure = { ramp = "6 min" }
+measure = { ramp = "6 min", window = "6 h", repeats = 1, attempts = 1 }
 explore = { budget = "8 h" }
-
-[sequential]
-first = "6 h"
-growth = 1.3
-limit = "6 h"
-report = "6 min"
-slowest = "35 min"
-plateau = "35 min"
-pause = "60 s"
 """
 SPEC = PRODUCT + promise(claim="steady_iops", at_least="250 IOPS")
 SUITE = """
@@ -96,4 +87,5 @@ def test_three_days_take_the_memory_of_one(inner: Inner, monkeypatch: pytest.Mon
     # A process with all imports of the others has their memory, too.
     monkeypatch.setattr(sys, "executable", REAL)
     assert growth_bytes(inner) < BOUND_BYTES
-    assert sum(cast("float", look["at_s"]) for look in inner.records("looked")) == 72 * 3600
+    measured = (cast("list[dict[str, float]]", record["runs"]) for record in inner.records("measured"))
+    assert sum(run["window_s"] for runs in measured for run in runs) == 72 * 3600
