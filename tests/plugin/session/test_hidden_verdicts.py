@@ -76,11 +76,13 @@ def test_a_recorded_failure_is_never_green(inner: Inner, workers: tuple[str, ...
 
 
 def test_the_same_tests_with_a_kept_promise(inner: Inner) -> None:
-    inner.run("--ssd-devices=lab:3", write(inner, HIDDEN, KEPT))
+    spec = write(inner, HIDDEN, KEPT)
+    assert inner.run("--ssd-devices=lab:3", spec).ret == pytest.ExitCode.NO_TESTS_COLLECTED
     skipped = "test_skipped_by_a_claim_without_a_limit"
     ended = outcomes(inner)
     assert ended.pop(skipped) == "skipped"
     assert set(ended.values()) == {"passed"}
+    assert inner.run("--ssd-devices=lab:3", spec, "-k", "not without_a_limit").ret == pytest.ExitCode.OK
 
 
 def test_a_failure_before_a_skipped_inconclusive_verdict(inner: Inner) -> None:
